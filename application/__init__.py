@@ -1,0 +1,1 @@
+"""What the service does, and what it needs from outside."""

@@ -1,0 +1,1 @@
+"""One service per thing a client can ask for."""

@@ -1,0 +1,12 @@
+"""A conversation."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+
+class Message(Struct, frozen=True):
+    """One turn. Its content is text, or text in parts where the caller sent parts."""
+
+    role: str
+    content: str | Sequence[str]

@@ -1,0 +1,126 @@
+"""From the tokens of engine steps to what a client sees of them: text, rows, and an end by stop string."""
+
+from collections.abc import Callable, Sequence
+
+from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta, TokenDelta
+from domain.logprobs import LogprobColumns
+from domain.stop import StopStringScanner
+from domain.token_text import TokenPiece, TokenTexts, Utf8Reader
+
+PieceOf = Callable[[int], TokenPiece]
+
+
+class Detokenizer:
+    """One per generation: feed it each TokenDelta, get the TextDelta to show.
+
+    Special tokens add no text where they are hidden, nor does the token that stopped the generation. Text that can
+    still become a stop string is held back, as is an incomplete character; rows and ids go out with their own step.
+    """
+
+    def __init__(
+        self,
+        piece_of: PieceOf,
+        *,
+        hides_special: bool = True,
+        stop: Sequence[str] = (),
+        min_tokens: int = 0,
+        prompt_tail: bytes = b"",
+        text_start: int = 0,
+    ) -> None:
+        """`prompt_tail` is a character that the prompt begins and the output completes; `text_start` is the offset
+        of the output in the choice's text: the length of the echoed prompt, or 0."""
+        self._piece_of = piece_of
+        self._hides_special = hides_special
+        self._reader = Utf8Reader(prompt_tail)
+        self._texts = TokenTexts(prompt_tail)
+        self._offset = text_start
+        self._scanner = StopStringScanner(stop) if stop else None
+        self._min_tokens = min_tokens
+        self._seen = 0
+
+    def feed(self, delta: TokenDelta) -> TextDelta:
+        token_ids = delta.token_ids
+        pieces = [self._piece_of(token_id) for token_id in token_ids]
+        shown = [not (self._hides_special and piece.is_special) for piece in pieces]
+        if pieces and delta.finish_reason is FinishReason.STOP:
+            shown[-1] = False  # the token that stopped it
+
+        text, kept = self._show(pieces, shown)
+        finish_reason: FinishReason | None = delta.finish_reason
+        stop_reason: StopReason | None = delta.stop_reason
+        if self._scanner and self._scanner.matched is not None:
+            finish_reason, stop_reason = FinishReason.STOP, self._scanner.matched
+            token_ids = token_ids[:kept]
+        elif finish_reason is not None:
+            text += self._flush(brings_token=bool(pieces))
+            if self._scanner and self._scanner.matched is not None:
+                finish_reason, stop_reason = FinishReason.STOP, self._scanner.matched
+
+        scored = None
+        if delta.logprobs is not None:
+            columns = delta.logprobs.first(len(token_ids))
+            scored = self._score(columns, token_ids, pieces, shown, finished=finish_reason is not None)
+        self._seen += len(token_ids)
+        return TextDelta(text, token_ids, scored, finish_reason, stop_reason)
+
+    def _show(self, pieces: list[TokenPiece], shown: list[bool]) -> tuple[str, int]:
+        """The text that is safe to show, and how many tokens are part of the answer."""
+        if self._scanner is None:
+            return self._reader.feed([piece for piece, show in zip(pieces, shown, strict=True) if show]), len(pieces)
+        text = ""
+        for count, (piece, show) in enumerate(zip(pieces, shown, strict=True), start=1):
+            if show:
+                text += self._scanner.feed(self._reader.feed((piece,)), armed=self._seen + count > self._min_tokens)
+                if self._scanner.matched is not None:
+                    return text, count
+        return text, len(pieces)
+
+    def _flush(self, brings_token: bool) -> str:
+        """An end that brings a token shows an unfinished character as U+FFFD; one that brings none drops it."""
+        rest = self._reader.flush() if brings_token else ""
+        if self._scanner is None:
+            return rest
+        text = self._scanner.feed(rest) if rest else ""
+        return text + self._scanner.flush()
+
+    def _score(
+        self,
+        columns: LogprobColumns,
+        token_ids: Sequence[int],
+        pieces: list[TokenPiece],
+        shown: list[bool],
+        finished: bool,
+    ) -> ScoredTokens:
+        texts: list[str] = []
+        offsets: list[int] = []
+        contexts: list[bytes] = []
+        last = len(token_ids) - 1
+        for index in range(len(token_ids)):
+            piece = pieces[index]
+            contexts.append(self._texts.held)
+            offsets.append(self._offset)
+            if shown[index]:
+                text = self._texts.read(piece)
+                if finished and index == last:
+                    text += self._texts.flush()
+                self._offset += len(text)
+            else:
+                text = piece.text if piece.text is not None else piece.content.decode(errors="replace")
+            texts.append(text)
+        return ScoredTokens(token_ids, texts, offsets, contexts, columns, self._hides_special)
+
+
+def score_prompt(token_ids: Sequence[int], piece_of: PieceOf, columns: LogprobColumns | None) -> ScoredTokens:
+    """The tokens of a prompt as it is echoed: special tokens shown, the first one without a score."""
+    reader = TokenTexts()
+    texts: list[str] = []
+    offsets: list[int] = []
+    contexts: list[bytes] = []
+    offset = 0
+    for token_id in token_ids:
+        contexts.append(reader.held)
+        offsets.append(offset)
+        text = reader.read(piece_of(token_id))
+        offset += len(text)
+        texts.append(text)
+    return ScoredTokens(token_ids, texts, offsets, contexts, columns, hides_special=False)

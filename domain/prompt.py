@@ -1,0 +1,50 @@
+"""A prompt in tokens, and how much can follow it."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from domain.errors import RequestError
+
+
+class PromptNotServable(RequestError):
+    """The prompt is empty, or has a token that the model lacks."""
+
+
+class PromptTooLong(RequestError):
+    """The prompt leaves no room in the model's context."""
+
+
+class TooManyTokens(RequestError):
+    """More tokens were asked for than the model's context holds."""
+
+
+class Prompt(Struct, frozen=True, gc=False):
+    """What a generation starts from."""
+
+    token_ids: Sequence[int]
+    text: str | None = None
+    """As the caller sent it or the template rendered it; None when the caller sent token ids."""
+
+    def check(self, vocab_size: int, max_model_len: int, param: str) -> None:
+        """Refuse what no model of that vocabulary and context can take; `param` names the request field."""
+        if not self.token_ids:
+            raise PromptNotServable("The prompt must hold at least one token.", param)
+        if self.text is None and (worst := max(self.token_ids)) >= vocab_size:
+            raise PromptNotServable(f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens.", param)
+        if len(self.token_ids) >= max_model_len:
+            raise PromptTooLong(
+                f"This model's maximum context length is {max_model_len} tokens, but the prompt has "
+                f"{len(self.token_ids)} tokens, which leaves no room for output. Please shorten the prompt.",
+                param,
+            )
+
+    def max_tokens(self, requested: int | None, max_model_len: int, param: str) -> int:
+        """How many tokens may follow: what was asked for, else and at most what fits. Same as vLLM, which refuses
+        only what could never fit."""
+        if requested is not None and requested > max_model_len:
+            raise TooManyTokens(
+                f"{param} of {requested} is greater than the model's maximum context length, {max_model_len}.", param
+            )
+        room = max_model_len - len(self.token_ids)
+        return room if requested is None else min(requested, room)

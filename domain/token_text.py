@@ -1,0 +1,92 @@
+"""What tokens read as. Text is the joined bytes of tokens, read as UTF-8, so one token can be part of a character."""
+
+import codecs
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+_Utf8Decoder = codecs.getincrementaldecoder("utf-8")
+
+
+class TokenPiece(Struct, frozen=True, gc=False):
+    """One entry of a vocabulary. There is one object per id, not per token."""
+
+    content: bytes
+    """Its own bytes: what it adds to a text. Empty for an id that the tokenizer lacks."""
+    text: str | None
+    """What it reads as after a whole character; None when it is, or holds, part of one."""
+    is_special: bool = False
+
+    @classmethod
+    def of(cls, content: bytes, is_special: bool = False) -> "TokenPiece":
+        try:
+            return cls(content, content.decode(), is_special)
+        except UnicodeDecodeError:
+            return cls(content, None, is_special)
+
+
+class _Reading(NamedTuple):
+    text: str
+    ends_inside_character: bool
+
+
+def _read(content: bytes) -> _Reading:
+    """UTF-8 with each maximal ill-formed part as one U+FFFD; an incomplete end is not read."""
+    decoder = _Utf8Decoder("replace")
+    return _Reading(decoder.decode(content), bool(decoder.getstate()[0]))
+
+
+def text_after(held: bytes, piece: TokenPiece) -> str:
+    """What `piece` reads as behind `held`, the bytes since the last token that ended on a character.
+
+    Empty while it ends inside a character, even if it holds whole ones too: the token that gets to the end of a
+    character, or breaks it, carries all that was held.
+    """
+    if not held and piece.text is not None:
+        return piece.text
+    text, incomplete = _read(held + piece.content)
+    return "" if incomplete else text
+
+
+def unfinished_character(pieces: Sequence[TokenPiece]) -> bytes:
+    """The bytes at the end of `pieces` that are not a whole character yet: what the next token is read behind."""
+    decoder = _Utf8Decoder("replace")
+    decoder.decode(b"".join([piece.content for piece in pieces]))
+    return decoder.getstate()[0]
+
+
+class TokenTexts:
+    """Reads one token after another, each in the context of those before it."""
+
+    def __init__(self, held: bytes = b"") -> None:
+        self.held = held
+        """Bytes since the last token that ended on a character: the context of the next token."""
+
+    def read(self, piece: TokenPiece) -> str:
+        if not self.held and piece.text is not None:
+            return piece.text
+        joined = self.held + piece.content
+        text, incomplete = _read(joined)
+        self.held = joined if incomplete else b""
+        return "" if incomplete else text
+
+    def flush(self) -> str:
+        """What is still held, once nothing more comes: its incomplete character is one U+FFFD."""
+        held, self.held = self.held, b""
+        return held.decode(errors="replace")
+
+
+class Utf8Reader:
+    """Joins bytes to text, holding back only the bytes of an incomplete character."""
+
+    def __init__(self, held: bytes = b"") -> None:
+        self._decoder = _Utf8Decoder("replace")
+        self._decoder.decode(held)
+
+    def feed(self, pieces: Iterable[TokenPiece]) -> str:
+        return self._decoder.decode(b"".join([piece.content for piece in pieces]))
+
+    def flush(self) -> str:
+        """One U+FFFD for a character that never got whole, else nothing."""
+        return self._decoder.decode(b"", True)
