@@ -1,24 +1,8 @@
 """Chat completion."""
 
-from collections.abc import Sequence
-
-from msgspec import Struct
-
-from application.services.generation import FieldNames, GenerateText, TextGeneration, TextOutput
+from application.requests import Chat
+from application.services.generation import FieldNames, GenerateText, TextGeneration
 from application.services.render import Render
-from domain.chat import Message
-from domain.sampling import SamplingParams
-
-
-class Chat(Struct, frozen=True, kw_only=True):
-    """A conversation to answer, and how. Nothing of it depends on how this server is set up."""
-
-    request_id: str
-    messages: Sequence[Message]
-    sampling: SamplingParams
-    output: TextOutput
-    max_tokens_field: str = "max_tokens"
-    """Which of the two fields that limit the answer the caller used."""
 
 
 class CompleteChat:

@@ -1,23 +1,10 @@
 """Text completion."""
 
-from collections.abc import Sequence
-
-from msgspec import Struct
-
-from application.services.generation import FieldNames, GenerateText, TextGeneration, TextOutput
+from application.requests import Completion
+from application.services.generation import FieldNames, GenerateText, TextGeneration
 from application.services.render import Render
-from domain.sampling import SamplingParams
 
 FIELDS = FieldNames(prompt="prompt", alternatives="logprobs", max_tokens="max_tokens")
-
-
-class Completion(Struct, frozen=True, kw_only=True):
-    """A text to go on with, and how. Nothing of it depends on how this server is set up."""
-
-    request_id: str
-    prompt: str | Sequence[int]
-    sampling: SamplingParams
-    output: TextOutput
 
 
 class CompleteText:

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from application.options import ModelDefaults, ModelLimits, ServerOptions
+from application.model import ModelDefaults, ModelLimits
+from application.options import ServerOptions
 from application.ports.engine import EngineCore, TokenStream
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
+from application.requests import TextOutput
 from domain.detokenizer import Detokenizer, PieceOf, score_prompt
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, GenerationRequest, ScoredTokens, TextDelta, TokenDelta, TokenUsage
@@ -28,19 +30,6 @@ class FieldNames(Struct, frozen=True):
     prompt: str
     alternatives: str
     max_tokens: str
-
-
-class TextOutput(Struct, frozen=True, kw_only=True):
-    """How a request wants what is generated for it to be shown."""
-
-    stop: Sequence[str] = ()
-    skip_special_tokens: bool = True
-    return_tokens_as_token_ids: bool | None = None
-    """None: absent or null, so the server's default holds."""
-    echo: bool = False
-    """Repeat the prompt before the output."""
-    prompt_only: bool = False
-    """Show no output at all: the prompt, and its scores, alone."""
 
 
 class Echo(Struct, frozen=True):
