@@ -10,3 +10,5 @@ class Message(Struct, frozen=True):
 
     role: str
     content: str | Sequence[str]
+    name: str | None = None
+    """Who speaks, where several have the same role; templates may use it."""

@@ -1,7 +1,6 @@
 """Generating tokens."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator
 from typing import Protocol, Self
 
 from domain.errors import EngineFailure
@@ -16,7 +15,7 @@ class EngineDead(EngineFailure):
     """The engine is gone and does not come back."""
 
 
-class TokenStream(AsyncIterator[TokenDelta], Protocol):
+class TokenStream(Protocol):
     """The output of one admitted request. Whoever receives it closes it, from the task that reads it or another.
 
     Iterating gives deltas in the order of engine steps: at least one, the last and only the last of which has a

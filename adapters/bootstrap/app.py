@@ -1,0 +1,60 @@
+"""The HTTP application over a container."""
+
+from litestar import Litestar
+from litestar.di import Provide
+
+from adapters.bootstrap.container import Container
+from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.errors import EXCEPTION_HANDLERS
+from adapters.inbound.http.openai.chat.routes import chat_completions
+from adapters.inbound.http.openai.completions.routes import completions
+from adapters.inbound.http.openai.exchange import TokenDisplays
+from adapters.inbound.http.openai.models import list_models
+from adapters.inbound.http.ops.health import health
+from adapters.inbound.http.ops.metrics import Exposition, metrics
+from adapters.inbound.http.ops.version import version
+from application.model import ModelDefaults
+from application.ports.engine import EngineCore
+from application.services.chat import CompleteChat
+from application.services.completions import CompleteText
+from application.services.models import ServedModels
+
+
+def build_app(container: Container) -> Litestar:
+    """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
+    so that a missing wire is a failed start."""
+
+    def complete_text() -> CompleteText:
+        return container.complete_text()
+
+    def complete_chat() -> CompleteChat:
+        return container.complete_chat()
+
+    def models() -> ServedModels:
+        return container.models()
+
+    def defaults() -> ModelDefaults:
+        return container.defaults()
+
+    def displays() -> TokenDisplays:
+        return container.displays()
+
+    def engine() -> EngineCore:
+        return container.engine()
+
+    def exposition() -> Exposition:
+        return container.metrics()
+
+    def body_limit() -> BodyLimit:
+        return container.body_limit()
+
+    wires = (complete_text, complete_chat, models, defaults, displays, engine, exposition, body_limit)
+    for wire in wires:
+        wire()
+    return Litestar(
+        [chat_completions, completions, list_models, health, version, metrics],
+        dependencies={wire.__name__: Provide(wire, sync_to_thread=False) for wire in wires},
+        exception_handlers=EXCEPTION_HANDLERS,
+        openapi_config=None,
+        logging_config=None,
+    )

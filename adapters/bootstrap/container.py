@@ -1,0 +1,45 @@
+"""The composition root: the one place where every role gets its adapter."""
+
+import time
+from collections.abc import Sequence
+
+from dependency_injector import containers, providers
+
+from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.openai.exchange import TokenDisplays
+from adapters.outbound.prometheus.metrics import PrometheusMetrics
+from application.model import ModelDefaults, ModelLimits
+from application.options import ServerOptions
+from application.ports.chat_renderer import ChatRenderer
+from application.ports.engine import EngineCore
+from application.ports.tokenizer import Tokenizer
+from application.services.chat import CompleteChat
+from application.services.completions import CompleteText
+from application.services.generation import GenerateText
+from application.services.models import ServedModels
+from application.services.render import Render
+
+
+class Container(containers.DeclarativeContainer):
+    """Everything a server is made of. What depends on its settings is passed in; tests override what they swap."""
+
+    engine: providers.Dependency[EngineCore] = providers.Dependency()
+    """Open already."""
+    tokenizer: providers.Dependency[Tokenizer] = providers.Dependency()
+    chat_renderer: providers.Dependency[ChatRenderer] = providers.Dependency()
+    options: providers.Dependency[ServerOptions] = providers.Dependency()
+    defaults: providers.Dependency[ModelDefaults] = providers.Dependency()
+    limits: providers.Dependency[ModelLimits] = providers.Dependency()
+    names: providers.Dependency[Sequence[str]] = providers.Dependency()
+    """Served model names; answers carry the first."""
+    root: providers.Dependency[str] = providers.Dependency()
+    """Where the model was loaded from."""
+    body_limit: providers.Dependency[BodyLimit] = providers.Dependency()
+
+    metrics = providers.Singleton(PrometheusMetrics, names.provided[0])
+    render = providers.Singleton(Render, tokenizer, chat_renderer)
+    generate = providers.Singleton(GenerateText, engine, tokenizer, options, defaults, limits, metrics)
+    complete_text = providers.Singleton(CompleteText, render, generate)
+    complete_chat = providers.Singleton(CompleteChat, render, generate)
+    models = providers.Singleton(ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine)
+    displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

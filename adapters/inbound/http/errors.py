@@ -1,0 +1,83 @@
+"""Failure to answer: one table, used for an HTTP response before the first byte and for an SSE event after it."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.types import ExceptionHandlersMap
+
+from application.ports.engine import EngineUnavailable
+from application.services.models import ModelNotFound
+from domain.errors import EngineFailure, RequestError
+
+logger = logging.getLogger("northbound")
+
+LONGEST_MESSAGE = 500
+
+
+class BodyTooLarge(RequestError):
+    """The request body is over the server's limit."""
+
+
+class ClientGone(Exception):
+    """The client closed the connection before there was anything to answer."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The status of a failure, and what OpenAI's envelope calls it."""
+
+    status: int
+    type: str
+
+
+VERDICTS: Mapping[type[Exception], Verdict] = {
+    RequestError: Verdict(400, "BadRequestError"),
+    ModelNotFound: Verdict(404, "NotFoundError"),
+    BodyTooLarge: Verdict(413, "RequestEntityTooLargeError"),
+    EngineUnavailable: Verdict(503, "ServiceUnavailableError"),
+    EngineFailure: Verdict(500, "InternalServerError"),
+    ClientGone: Verdict(499, "ClientClosedRequestError"),
+}
+"""Looked up along an error's MRO, so a new error needs no new row."""
+
+_HTTP_TYPES = {404: "NotFoundError", 405: "MethodNotAllowedError"}
+
+
+class _Error(msgspec.Struct):
+    message: str
+    type: str
+    param: str | None
+    code: int
+
+
+class _Envelope(msgspec.Struct):
+    error: _Error
+
+
+def describe(failure: Exception) -> tuple[int, bytes]:
+    """The status of a failure and OpenAI's error object for it, as JSON bytes.
+
+    What is in no family is a defect of this server: it is logged, and the client learns no more than that.
+    """
+    message, param = str(failure), getattr(failure, "param", None)
+    verdict = next((VERDICTS[kind] for kind in type(failure).__mro__ if kind in VERDICTS), None)
+    if verdict is None and isinstance(failure, HTTPException) and failure.status_code < 500:
+        verdict = Verdict(failure.status_code, _HTTP_TYPES.get(failure.status_code, "BadRequestError"))
+        message = failure.detail
+    if verdict is None:
+        logger.error("unexpected failure", exc_info=failure)
+        verdict, message = Verdict(500, "InternalServerError"), "Internal server error"
+    error = _Error(message[:LONGEST_MESSAGE], verdict.type, param, verdict.status)
+    return verdict.status, msgspec.json.encode(_Envelope(error))
+
+
+def respond(_: Request[Any, Any, Any], failure: Exception) -> Response[bytes]:
+    """Litestar's exception handler for everything."""
+    status, body = describe(failure)
+    return Response(body, status_code=status, media_type="application/json")
+
+
+EXCEPTION_HANDLERS: ExceptionHandlersMap = dict.fromkeys([*VERDICTS, HTTPException, Exception], respond)

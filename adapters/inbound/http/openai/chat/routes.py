@@ -1,0 +1,40 @@
+"""`POST /v1/chat/completions`."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, post
+from litestar.types import ASGIApp
+
+from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.openai.chat.encode import ChatChunks, chat_body
+from adapters.inbound.http.openai.chat.lower import lower, top_logprobs
+from adapters.inbound.http.openai.chat.schema import ChatRequest
+from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
+from adapters.inbound.http.openai.frames import GenerationFrames
+from adapters.inbound.http.sse import EventStream, unless_gone
+from application.model import ModelDefaults
+from application.services.chat import CompleteChat
+from application.services.models import ServedModels
+
+_DECODER = msgspec.json.Decoder(ChatRequest)
+
+
+@post("/v1/chat/completions", status_code=200)
+async def chat_completions(
+    request: Request[Any, Any, Any],
+    complete_chat: CompleteChat,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
+) -> ASGIApp:
+    body = await read_body(request, _DECODER, body_limit)
+    answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model))
+    chat = lower(body, answer.id, defaults)
+    generation = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    display, alternatives = displays.of(generation), top_logprobs(body)
+    if body.stream:
+        chunks = ChatChunks(generation, answer, display, alternatives)
+        return EventStream(GenerationFrames(generation, chunks))
+    return await whole(request, generation, chat_body(generation, answer, display, alternatives))

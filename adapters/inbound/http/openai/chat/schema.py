@@ -1,0 +1,58 @@
+"""`POST /v1/chat/completions` as it comes in."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from adapters.inbound.http.openai.sampling import Int64, SamplingFields, Unbuilt
+
+
+class ContentPart(Struct):
+    """Of the kinds of part, text is served."""
+
+    type: str
+    text: str | None = None
+
+
+class ChatMessage(Struct):
+    role: str
+    content: str | list[ContentPart] | None = None
+    name: str | None = None
+    tool_calls: Any = None
+    tool_call_id: Any = None
+    function_call: Any = None
+    audio: Any = None
+    refusal: Any = None
+
+
+class ChatRequest(SamplingFields, kw_only=True):
+    messages: list[ChatMessage]
+    max_tokens: Int64 | None = None
+    max_completion_tokens: Int64 | None = None
+    """Wins over max_tokens, which OpenAI deprecates."""
+    logprobs: bool | None = None
+    top_logprobs: Int64 | None = None
+
+    add_generation_prompt: Unbuilt = True
+    audio: Unbuilt = None
+    chat_template: Unbuilt = None
+    chat_template_kwargs: Unbuilt = None
+    continue_final_message: Unbuilt = False
+    documents: Unbuilt = None
+    echo: Unbuilt = False
+    function_call: Unbuilt = "none"
+    functions: Unbuilt = None
+    include_reasoning: Unbuilt = True
+    media_io_kwargs: Unbuilt = None
+    mm_processor_kwargs: Unbuilt = None
+    modalities: Unbuilt = msgspec.field(default_factory=lambda: ["text"])
+    moderation: Unbuilt = None
+    parallel_tool_calls: Unbuilt = True
+    prediction: Unbuilt = None
+    reasoning_effort: Unbuilt = None
+    return_prompt_text: Unbuilt = False
+    tool_choice: Unbuilt = "none"
+    tools: Unbuilt = None
+    verbosity: Unbuilt = None
+    web_search_options: Unbuilt = None

@@ -1,0 +1,51 @@
+"""One request and its answer: what chat and completions do alike between the body and the bytes."""
+
+import time
+import uuid
+from collections.abc import Coroutine
+from typing import Any
+
+from litestar import Request
+from litestar.response.base import ASGIResponse
+
+from adapters.inbound.http.openai.answer import Answer
+from adapters.inbound.http.openai.fragments import TokenDisplay
+from adapters.inbound.http.openai.sampling import SamplingFields
+from adapters.inbound.http.sse import unless_gone
+from application.services.generation import TextGeneration
+from domain.detokenizer import PieceOf
+
+
+class TokenDisplays:
+    """The two ways to show a token in logprobs."""
+
+    def __init__(self, piece_of: PieceOf) -> None:
+        self._by_text = TokenDisplay(piece_of, show_token_ids=False)
+        self._by_id = TokenDisplay(piece_of, show_token_ids=True)
+
+    def of(self, generation: TextGeneration) -> TokenDisplay:
+        return self._by_id if generation.show_token_ids else self._by_text
+
+
+def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: str) -> Answer:
+    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
+    options = body.stream_options
+    include_usage = bool(body.stream and options and options.include_usage)
+    return Answer(
+        id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
+        created=int(time.time()),
+        model=model,
+        return_token_ids=bool(body.return_token_ids),
+        include_usage=include_usage,
+        continuous_usage=bool(include_usage and options and options.continuous_usage_stats),
+    )
+
+
+async def whole(
+    request: Request[Any, Any, Any], generation: TextGeneration, body: Coroutine[Any, Any, bytes]
+) -> ASGIResponse:
+    """The answer in one piece: `body` runs the generation to its end, or to the client's leaving."""
+    try:
+        return ASGIResponse(body=await unless_gone(request.receive, body), media_type="application/json")
+    finally:
+        await generation.aclose()

@@ -1,0 +1,177 @@
+"""The request fields that chat and completions share, and how they are lowered."""
+
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from application.model import ModelDefaults
+from application.requests import TextOutput
+from domain.errors import RequestError
+from domain.sampling import OutOfRange, SamplingParams
+
+MOST_STOP_STRINGS = 4
+"""Same as vLLM."""
+
+T = TypeVar("T")
+
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+TokenId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Unbuilt = Annotated[Any, Meta(extra={"unbuilt": True})]
+"""A field that vLLM or OpenAI knows and this server does not serve yet. Its default asks for nothing, as null does;
+any other value is refused by name."""
+
+
+class NotSupported(RequestError):
+    """The request asks for what this server does not do."""
+
+
+class InvalidField(RequestError):
+    """A field has a value that means nothing, or contradicts another field."""
+
+
+class StreamOptions(Struct):
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class SamplingFields(Struct, kw_only=True):
+    """In every field, null means the same as absent."""
+
+    model: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: Int64 | None = None
+    min_p: float | None = None
+    seed: Int64 | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[TokenId] | None = None
+    ignore_eos: bool | None = None
+    min_tokens: Int64 | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    skip_special_tokens: bool | None = None
+    return_tokens_as_token_ids: bool | None = None
+    return_token_ids: bool | None = None
+    request_id: str | None = None
+    user: str | None = None
+    """Accepted and unused. Same as vLLM."""
+
+    add_special_tokens: Unbuilt = None
+    allowed_token_ids: Unbuilt = None
+    bad_words: Unbuilt = msgspec.field(default_factory=list)
+    cache_salt: Unbuilt = None
+    ec_transfer_params: Unbuilt = None
+    frequency_penalty: Unbuilt = 0
+    include_stop_str_in_output: Unbuilt = False
+    kv_transfer_params: Unbuilt = None
+    length_penalty: Unbuilt = 1
+    logit_bias: Unbuilt = msgspec.field(default_factory=dict)
+    logprob_token_ids: Unbuilt = None
+    metadata: Unbuilt = None
+    mm_payload: Unbuilt = None
+    n: Unbuilt = 1
+    presence_penalty: Unbuilt = 0
+    priority: Unbuilt = 0
+    prompt_cache_key: Unbuilt = None
+    prompt_cache_retention: Unbuilt = None
+    prompt_logprobs: Unbuilt = None
+    repetition_detection: Unbuilt = None
+    repetition_penalty: Unbuilt = 1
+    response_format: Unbuilt = None
+    return_mm_kwargs: Unbuilt = None
+    return_token_offsets: Unbuilt = None
+    return_weight_versions: Unbuilt = False
+    routed_experts_prompt_start: Unbuilt = 0
+    safety_identifier: Unbuilt = None
+    service_tier: Unbuilt = "auto"
+    session_id: Unbuilt = None
+    spaces_between_special_tokens: Unbuilt = True
+    store: Unbuilt = False
+    stream_interval: Unbuilt = 1
+    structured_outputs: Unbuilt = None
+    thinking_token_budget: Unbuilt = None
+    truncate_prompt_tokens: Unbuilt = None
+    truncation_side: Unbuilt = None
+    use_beam_search: Unbuilt = False
+    vllm_xargs: Unbuilt = None
+    watermarking: Unbuilt = None
+
+
+@cache
+def _unbuilt(body_type: type[SamplingFields]) -> dict[str, Any]:
+    """The fields of a request body that are not built, with the value that asks for nothing."""
+    return {
+        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        for field in structs.fields(body_type)
+        if field.type == Unbuilt
+    }
+
+
+def refuse_unbuilt(body: SamplingFields) -> None:
+    """Refuse by name what is asked for and not served, rather than answer without it."""
+    for name, neutral in _unbuilt(type(body)).items():
+        value = getattr(body, name)
+        if value is not None and value != neutral:
+            raise NotSupported(f"{name} is not supported by this server yet.", name)
+
+
+def lower_sampling(
+    body: SamplingFields,
+    defaults: ModelDefaults,
+    *,
+    max_tokens: int | None,
+    logprobs: int | None,
+    prompt_logprobs: int | None = None,
+) -> SamplingParams:
+    return SamplingParams(
+        max_tokens=max_tokens,
+        min_tokens=body.min_tokens or 0,
+        temperature=_or(body.temperature, defaults.temperature),
+        top_p=_or(body.top_p, defaults.top_p),
+        top_k=_or(body.top_k, defaults.top_k),
+        min_p=_or(body.min_p, defaults.min_p),
+        frequency_penalty=defaults.frequency_penalty,
+        presence_penalty=defaults.presence_penalty,
+        repetition_penalty=defaults.repetition_penalty,
+        seed=None if body.seed == -1 else body.seed,  # Same as vLLM: -1 is no seed.
+        ignore_eos=bool(body.ignore_eos),
+        stop_token_ids=body.stop_token_ids or (),
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
+    )
+
+
+def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool = False) -> TextOutput:
+    return TextOutput(
+        stop=_stop_strings(body.stop),
+        skip_special_tokens=_or(body.skip_special_tokens, True),
+        return_tokens_as_token_ids=body.return_tokens_as_token_ids,
+        echo=echo,
+        prompt_only=prompt_only,
+    )
+
+
+def check_stream_options(body: SamplingFields) -> None:
+    if body.stream_options is not None and not body.stream:
+        raise InvalidField("stream_options is only allowed when stream is true.", "stream_options")
+
+
+def check_max_tokens(value: int | None, param: str) -> None:
+    """The sampling parameters check it too, but do not know what the caller calls it."""
+    if value is not None and value < 1:
+        raise OutOfRange(f"{param} must be at least 1, got {value}.", param)
+
+
+def _stop_strings(stop: str | list[str] | None) -> list[str]:
+    strings = [stop] if isinstance(stop, str) else stop or []
+    if len(strings) > MOST_STOP_STRINGS:
+        raise InvalidField(f"stop takes at most {MOST_STOP_STRINGS} strings, got {len(strings)}.", "stop")
+    if "" in strings:
+        raise InvalidField("stop cannot contain an empty string.", "stop")
+    return strings
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value

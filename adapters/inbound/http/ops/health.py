@@ -1,0 +1,13 @@
+"""`GET /health`: whether the engine is alive, in the status alone."""
+
+from litestar import get
+from litestar.response.base import ASGIResponse
+from litestar.types import ASGIApp
+
+from adapters.inbound.http.injection import Injected
+from application.ports.engine import EngineCore
+
+
+@get("/health")
+async def health(engine: Injected[EngineCore]) -> ASGIApp:
+    return ASGIResponse(body=b"", status_code=200 if engine.is_alive else 503)
