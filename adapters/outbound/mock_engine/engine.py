@@ -1,0 +1,142 @@
+"""An engine in the same process that needs no model."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from application.ports.engine import EngineCore, EngineDead, TokenStream
+from domain.generation import GenerationRequest, TokenDelta
+
+
+class Generation(Protocol):
+    """What a mock engine plays for one request."""
+
+    def step(self, tokens: int, alternatives: int | None) -> TokenDelta:
+        """The next tokens, or fewer at the end, with scores of as many alternatives unless that is None."""
+        ...
+
+
+class MockEngine(EngineCore):
+    """Answers each request with a generation of its own, one step in each `step_seconds`.
+
+    Steps keep an absolute schedule per request: to a reader that comes late, those that were due come merged. With
+    0 seconds a step comes whenever it is asked for, after the loop had a turn.
+    """
+
+    def __init__(
+        self,
+        generate: Callable[[GenerationRequest], Generation],
+        *,
+        step_seconds: float = 0.0,
+        tokens_per_step: int = 1,
+        max_model_len: int = 8192,
+        version: str = "mock-1",
+    ) -> None:
+        self._generate = generate
+        self.step_seconds = step_seconds
+        self.tokens_per_step = tokens_per_step
+        self._max_model_len = max_model_len
+        self._version = version
+        self._streams: set[MockStream] = set()
+        self._closed = False
+        self.aborts = 0
+        """How many requests were closed before their end."""
+
+    @property
+    def max_model_len(self) -> int:
+        return self._max_model_len
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._closed
+
+    @property
+    def running(self) -> int:
+        """Requests that were neither read to their end nor closed."""
+        return len(self._streams)
+
+    async def submit(self, request: GenerationRequest) -> TokenStream:
+        if self._closed:
+            raise EngineDead("The mock engine is closed.")
+        stream = MockStream(self, self._generate(request), request.sampling.logprobs)
+        self._streams.add(stream)
+        return stream
+
+    async def aclose(self) -> None:
+        self._closed = True
+        for stream in tuple(self._streams):
+            stream.end(EngineDead("The mock engine was closed."))
+
+    def forget(self, stream: "MockStream") -> None:
+        """A stream tells that it is over."""
+        self._streams.discard(stream)
+
+
+class MockStream(TokenStream):
+    """One request being answered."""
+
+    def __init__(self, engine: MockEngine, generation: Generation, alternatives: int | None) -> None:
+        self._engine = engine
+        self._generation = generation
+        self._alternatives = alternatives
+        self._loop = asyncio.get_running_loop()
+        self._due = self._loop.time() + engine.step_seconds
+        self._ended = False
+        self._failure: EngineDead | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TokenDelta:
+        if not self._ended:
+            await self._until_due()
+        if self._ended:
+            failure, self._failure = self._failure, None
+            raise failure or StopAsyncIteration
+        delta = self._generation.step(self._steps_due() * self._engine.tokens_per_step, self._alternatives)
+        if delta.finish_reason is not None:
+            self.end()
+        return delta
+
+    async def aclose(self) -> None:
+        if not self._ended:
+            self._engine.aborts += 1
+            self.end()
+
+    def end(self, failure: EngineDead | None = None) -> None:
+        """Nothing more comes; whoever waits is told so, with `failure` if there is one."""
+        self._ended = True
+        self._failure = failure
+        self._engine.forget(self)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _until_due(self) -> None:
+        """Wait for the next step, or for the end if that comes first."""
+        if self._due <= self._loop.time():
+            await asyncio.sleep(0)
+            return
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_at(self._due, self._wake, self._waiter)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+
+    @staticmethod
+    def _wake(waiter: asyncio.Future[None]) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def _steps_due(self) -> int:
+        seconds = self._engine.step_seconds
+        if not seconds:
+            return 1
+        steps = max(1, int((self._loop.time() - self._due) / seconds) + 1)
+        self._due += steps * seconds
+        return steps
