@@ -1,0 +1,1 @@
+"""A vocabulary of bytes, for engines that have no model."""
