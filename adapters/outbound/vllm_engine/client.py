@@ -1,0 +1,165 @@
+"""The engine port over ZMQ: requests out, tokens in."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from adapters.outbound.vllm_engine.handshake import EngineFacts
+from adapters.outbound.vllm_engine.outputs import delta_of, failure_of
+from adapters.outbound.vllm_engine.requests import engine_request
+from adapters.outbound.vllm_engine.stream import EngineTokenStream
+from adapters.outbound.vllm_engine.transport import EngineSockets, PeerLost
+from adapters.outbound.vllm_engine.wire import (
+    ABORT,
+    ADD,
+    ENGINE_CORE_DEAD,
+    EngineCoreOutput,
+    EngineCoreOutputs,
+    identity_of,
+)
+from application.ports.engine import EngineCore, EngineDead
+from domain.errors import EngineFailure, RequestError
+from domain.generation import GenerationRequest
+
+logger = logging.getLogger("northbound")
+
+
+class NumberTooLarge(RequestError):
+    """A number of the request does not fit the 64 bits that it has on the wire."""
+
+
+class ZmqEngineCore(EngineCore):
+    """Engines that are ready, over sockets that whoever made it closes after it."""
+
+    def __init__(self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts) -> None:
+        self._sockets = sockets
+        self._facts = facts
+        self._running: dict[str, tuple[EngineTokenStream, bytes]] = {}
+        self._load = {identity_of(index): 0 for index in engines}
+        self._closed = False
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder = msgspec.msgpack.Decoder(EngineCoreOutputs[EngineCoreOutput])
+        self.died = asyncio.Event()
+        """Set once an engine is lost, for whatever reason."""
+        self.death: str | None = None
+        """The reason."""
+
+    def start(self) -> None:
+        """Begin to read what the engines send."""
+        self._sockets.watch(on_input=lambda _identity, _payload: None, on_lost=self._on_lost)
+        self._sockets.read_outputs(self._on_output)
+
+    @property
+    def max_model_len(self) -> int:
+        return self._facts.max_model_len
+
+    @property
+    def version(self) -> str:
+        return self._facts.version
+
+    @property
+    def is_alive(self) -> bool:
+        return self.death is None
+
+    async def submit(self, request: GenerationRequest) -> EngineTokenStream:
+        if self.death is not None or self._closed:
+            raise EngineDead(self.death or "The engine was let go of.")
+        internal_id = self._internal_id(request.request_id)
+        try:
+            message = self._encoder.encode(engine_request(request, internal_id, time.time()))
+        except OverflowError as error:
+            raise NumberTooLarge("A number in the request does not fit into 64 bits.") from error
+        engine = self._least_loaded()
+        try:
+            self._sockets.send(engine, ADD, message)
+        except PeerLost as error:
+            self.mark_dead(str(error))
+            raise EngineDead(str(error)) from error
+        stream = EngineTokenStream(internal_id, request.sampling, self._abort)
+        self._running[internal_id] = stream, engine
+        self._load[engine] += 1
+        return stream
+
+    def mark_dead(self, reason: str) -> None:
+        """An engine is lost, says whoever knows. The first reason counts."""
+        if self.death is not None or self._closed:
+            return
+        self.death = reason
+        logger.error("the engine died: %s", reason)
+        self._end_all(EngineDead(f"The engine died: {reason}"))
+        self.died.set()
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for internal_id, (_, engine) in self._running.items():
+            self._send_abort(internal_id, engine)
+        self._end_all(EngineFailure("The server is shutting down."))
+        self._sockets.stop_reading()
+
+    def _on_lost(self, identity: bytes) -> None:
+        if identity in self._load:
+            self.mark_dead(f"engine {int.from_bytes(identity, 'little')} closed its connection")
+
+    def _on_output(self, frames: list[bytes]) -> None:
+        if len(frames) == 1 and frames[0] == ENGINE_CORE_DEAD:
+            self.mark_dead("it says that it failed, and its log says why")
+            return
+        try:
+            for output in self._decoder.decode(frames[0]).outputs:
+                self._deliver(output, frames)
+        # Whatever a message does to us, the reader must not stop without a word: later tokens would just not come.
+        except Exception as error:
+            self.mark_dead(f"it sent a message that cannot be read: {error}")
+
+    def _deliver(self, output: EngineCoreOutput, frames: Sequence[bytes]) -> None:
+        entry = self._running.get(output.request_id)
+        if entry is None:
+            return  # aborted meanwhile
+        stream, _ = entry
+        failure = failure_of(output)
+        if failure is not None:
+            stream.fail(failure)
+        else:
+            stream.put(delta_of(output, frames, stream.sampling, is_first=not stream.has_output))
+        if failure is not None or output.finish_reason is not None:
+            self._forget(output.request_id)
+
+    def _abort(self, internal_id: str) -> None:
+        entry = self._forget(internal_id)
+        if entry is not None:
+            self._send_abort(internal_id, entry[1])
+
+    def _send_abort(self, internal_id: str, engine: bytes) -> None:
+        try:
+            self._sockets.send(engine, ABORT, self._encoder.encode([internal_id]))
+        except PeerLost as error:
+            self.mark_dead(str(error))
+
+    def _forget(self, internal_id: str) -> tuple[EngineTokenStream, bytes] | None:
+        entry = self._running.pop(internal_id, None)
+        if entry is not None:
+            self._load[entry[1]] -= 1
+        return entry
+
+    def _end_all(self, failure: EngineFailure) -> None:
+        for internal_id in list(self._running):
+            entry = self._forget(internal_id)
+            if entry is not None:
+                entry[0].fail(failure)
+
+    def _internal_id(self, request_id: str) -> str:
+        while (internal_id := f"{request_id}-{secrets.token_hex(4)}") in self._running:
+            pass
+        return internal_id
+
+    def _least_loaded(self) -> bytes:
+        """Of several, the one that was not used the longest."""
+        engine = min(self._load, key=self._load.__getitem__)
+        self._load[engine] = self._load.pop(engine)
+        return engine

@@ -1,0 +1,63 @@
+"""What the engine core sends for one request, in the domain's terms."""
+
+from collections.abc import Sequence
+
+from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
+from adapters.outbound.vllm_engine.wire import EngineCoreOutput, FinishCode, OutputError
+from application.ports.engine import EngineUnavailable
+from domain.errors import EngineFailure, RequestError
+from domain.generation import FinishReason, TokenDelta
+from domain.sampling import SamplingParams
+
+FINISH_REASONS: dict[int, FinishReason] = {
+    FinishCode.STOP: FinishReason.STOP,
+    FinishCode.LENGTH: FinishReason.LENGTH,
+    FinishCode.ABORT: FinishReason.ABORT,
+    FinishCode.REPETITION: FinishReason.REPETITION,
+}
+
+
+class RefusedByEngine(RequestError):
+    """The engine's own validation does not take the request."""
+
+
+def failure_of(output: EngineCoreOutput) -> Exception | None:
+    """What went wrong with the request, when the output says that it ended so."""
+    if output.error is not None:
+        return _failure(output.error)
+    if output.finish_reason is None or output.finish_reason in FINISH_REASONS:
+        return None
+    if output.finish_reason == FinishCode.ERROR:
+        return EngineFailure("Internal server error: the engine failed while it generated this answer.")
+    return EngineFailure(f"The engine ended the request for reason {output.finish_reason}, which is not known here.")
+
+
+def delta_of(output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams, is_first: bool) -> TokenDelta:
+    """The step of a request that did not fail. Raises MalformedTensor."""
+    token_ids = output.new_token_ids
+    logprobs = prompt_logprobs = None
+    if wanted.logprobs is not None:
+        if output.new_logprobs is not None:
+            logprobs = columns(output.new_logprobs, frames, wanted.logprobs, len(token_ids))
+        elif token_ids:
+            raise MalformedTensor("no logprobs, though they were asked for")
+    if wanted.prompt_logprobs is not None and output.new_prompt_logprobs_tensors is not None:
+        prompt_logprobs = columns(output.new_prompt_logprobs_tensors, frames, wanted.prompt_logprobs)
+    # a request that was preempted is prefilled again, mostly from the cache: that is none of its caller's business
+    prefill = output.prefill_stats if is_first else None
+    return TokenDelta(
+        token_ids,
+        logprobs,
+        prompt_logprobs,
+        None if output.finish_reason is None else FINISH_REASONS[output.finish_reason],
+        output.stop_reason,
+        None if prefill is None else prefill.num_cached_tokens,
+    )
+
+
+def _failure(error: OutputError) -> Exception:
+    if error.code == "validation_error":
+        return RefusedByEngine(error.message or "The engine refused the request.", error.param)
+    if error.code == "engine_paused":
+        return EngineUnavailable(error.message or "The engine is paused.")
+    return EngineFailure(error.message or "Internal server error: the engine failed while it generated this answer.")

@@ -1,0 +1,47 @@
+"""What is asked of the engine core, in its own terms."""
+
+from adapters.outbound.vllm_engine.wire import EngineCoreRequest, EngineSampling, OutputKind
+from domain.generation import GenerationRequest
+from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
+
+
+def engine_sampling(params: SamplingParams) -> EngineSampling:
+    """The sampling parameters, with what vLLM expects a frontend to have resolved."""
+    # Same as vLLM: the end-of-answer token is among all stop tokens, which min_tokens holds off, even where
+    # ignore_eos keeps it from ending the answer.
+    all_stop = dict.fromkeys(params.stop_token_ids)
+    if params.eos_token_id is not None:
+        all_stop[params.eos_token_id] = None
+    greedy = params.is_greedy
+    return EngineSampling(
+        max_tokens=params.max_tokens,
+        min_tokens=params.min_tokens,
+        temperature=0.0 if greedy else max(params.temperature, LOWEST_TEMPERATURE),
+        top_p=1.0 if greedy else params.top_p,
+        top_k=0 if greedy else max(params.top_k, 0),
+        min_p=0.0 if greedy else params.min_p,
+        frequency_penalty=params.frequency_penalty,
+        presence_penalty=params.presence_penalty,
+        repetition_penalty=params.repetition_penalty,
+        seed=params.seed,
+        ignore_eos=params.ignore_eos,
+        stop_token_ids=list(params.stop_token_ids) or None,
+        logprobs=params.logprobs,
+        prompt_logprobs=params.prompt_logprobs,
+        output_kind=OutputKind.DELTA,
+        eos_token_id=None if params.ignore_eos else params.eos_token_id,
+        all_stop_token_ids=list(all_stop),
+    )
+
+
+def engine_request(request: GenerationRequest, internal_id: str, arrival_time: float) -> EngineCoreRequest:
+    """The body of an ADD; `internal_id` is what the engine knows the request by, and must be its own."""
+    return EngineCoreRequest(
+        request_id=internal_id,
+        prompt_token_ids=list(request.prompt_token_ids),
+        mm_features=None,
+        sampling_params=engine_sampling(request.sampling),
+        pooling_params=None,
+        arrival_time=arrival_time,
+        external_req_id=request.request_id,
+    )

@@ -1,0 +1,215 @@
+"""The sockets between this frontend and its engines: opened here, or adopted from who started us."""
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from adapters.outbound.vllm_engine.edge_reader import EdgeReader
+from adapters.outbound.vllm_engine.wire import EngineAddresses
+from domain.errors import EngineFailure
+
+LINGER_MS = 100
+"""How long closing waits for what was sent last, such as aborts."""
+
+
+class TransportFailure(EngineFailure):
+    """A socket for engines could not be opened."""
+
+
+class PeerLost(EngineFailure):
+    """An engine is not connected, so nothing can be sent to it."""
+
+
+OnInput = Callable[[bytes, bytes], None]
+"""Given an engine's identity and what it sent on the input socket."""
+
+OnLost = Callable[[bytes], None]
+"""Given the identity of an engine that had sent something on the input socket, and is no longer connected to it."""
+
+OnOutput = Callable[[list[bytes]], None]
+"""Given the frames of one message of the output socket."""
+
+
+class EngineSockets:
+    """Two bound sockets: input, which requests go to, and output, which tokens come from.
+
+    Nothing is read before someone is told; no callback may raise.
+    """
+
+    def __init__(
+        self,
+        context: "zmq.Context[zmq.Socket[bytes]]",
+        requests: "zmq.Socket[bytes]",
+        outputs: "zmq.Socket[bytes]",
+        monitor: "zmq.Socket[bytes]",
+    ) -> None:
+        self.context = context
+        self._input = requests
+        self._output = outputs
+        self._monitor = monitor
+        self._readers: list[EdgeReader] = []
+        self._input_reader: EdgeReader | None = None
+        self._peers: dict[int, bytes] = {}  # by the descriptor of its connection
+        self._on_input: OnInput
+        self._on_lost: OnLost
+        self._on_output: OnOutput
+
+    @property
+    def addresses(self) -> EngineAddresses:
+        """Where engines connect to."""
+        return EngineAddresses(inputs=[endpoint_of(self._input)], outputs=[endpoint_of(self._output)])
+
+    def watch(self, on_input: OnInput, on_lost: OnLost) -> None:
+        """From now on tell these of engines that come and go."""
+        self._on_input, self._on_lost = on_input, on_lost
+        if self._input_reader is None:
+            self._input_reader = EdgeReader(self._input, self._receive_input)
+            self._readers += self._input_reader, EdgeReader(self._monitor, self._receive_loss)
+
+    def read_outputs(self, on_output: OnOutput) -> None:
+        """From now on tell this of outputs; called once."""
+        self._on_output = on_output
+        self._readers.append(EdgeReader(self._output, self._receive_output))
+
+    def send(self, identity: bytes, kind: bytes, message: bytes) -> None:
+        """Send to one engine, without waiting. Raises PeerLost."""
+        try:
+            self._input.send_multipart((identity, kind, message), zmq.NOBLOCK)
+        except zmq.ZMQError as error:
+            raise PeerLost(f"Nothing can be sent to an engine: {error}.") from error
+        if self._input_reader is not None:
+            self._input_reader.after_send()
+
+    def stop_reading(self) -> None:
+        for reader in self._readers:
+            reader.close()
+
+    def _receive_output(self) -> None:
+        self._on_output(self._output.recv_multipart(zmq.NOBLOCK))
+
+    def _receive_input(self) -> None:
+        frames = self._input.recv_multipart(zmq.NOBLOCK, copy=False)
+        descriptor = int(frames[0].get(zmq.SRCFD))
+        if descriptor not in self._peers:
+            # A loss that was reported before is that of an earlier connection, whose descriptor this one may have.
+            self._receive_losses()
+            self._peers[descriptor] = frames[0].bytes
+        self._on_input(frames[0].bytes, frames[-1].bytes)
+
+    def _receive_losses(self) -> None:
+        try:
+            while True:
+                self._receive_loss()
+        except zmq.Again:
+            return
+
+    def _receive_loss(self) -> None:
+        event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+        identity = self._peers.pop(int(event["value"]), None)
+        if identity is not None:
+            self._on_lost(identity)
+
+
+@contextmanager
+def local_sockets() -> Iterator[EngineSockets]:
+    """Sockets for engines on this machine: Unix sockets in a directory that only this user may enter."""
+    directory = Path(tempfile.mkdtemp(prefix="northbound-"))
+    try:
+        with _sockets() as sockets:
+            _bind(sockets._input, f"ipc://{directory}/input")
+            _bind(sockets._output, f"ipc://{directory}/output")
+            yield sockets
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def network_sockets(host: str) -> Iterator[EngineSockets]:
+    """Sockets for engines anywhere: free TCP ports of `host`, the name or address that engines know this one by."""
+    with _sockets() as sockets:
+        bind_tcp(sockets._input, host)
+        bind_tcp(sockets._output, host)
+        yield sockets
+
+
+@contextmanager
+def adopted_sockets(input_fd: int, output_fd: int) -> Iterator[EngineSockets]:
+    """Sockets upon listening descriptors, inherited from whoever told the engines of them."""
+    with _sockets() as sockets:
+        _adopt(sockets._input, input_fd)
+        _adopt(sockets._output, output_fd)
+        yield sockets
+
+
+def bind_tcp(target: "zmq.Socket[bytes]", host: str, port: int = 0) -> None:
+    """Bind to a port of one of our own addresses, or to a free one. Raises TransportFailure."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise TransportFailure(f"Cannot listen for engines at {host}: {error}.") from error
+    if family == socket.AF_INET6:
+        target.setsockopt(zmq.IPV6, 1)
+    _bind(target, _tcp(str(address[0]), port or "*"))
+
+
+def endpoint_of(bound: "zmq.Socket[bytes]") -> str:
+    """Where others connect to."""
+    return bound.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
+
+
+@contextmanager
+def _sockets() -> Iterator[EngineSockets]:
+    context = zmq.Context()
+    try:
+        requests, outputs = context.socket(zmq.ROUTER), context.socket(zmq.PULL)
+        for option in (zmq.SNDHWM, zmq.RCVHWM):
+            requests.setsockopt(option, 0)
+        requests.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        outputs.setsockopt(zmq.RCVHWM, 0)
+        monitor = requests.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        sockets = EngineSockets(context, requests, outputs, monitor)
+        try:
+            yield sockets
+        finally:
+            sockets.stop_reading()
+            requests.disable_monitor()
+    finally:
+        context.destroy(linger=LINGER_MS)
+
+
+def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
+    try:
+        listener = socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise TransportFailure(f"Descriptor {descriptor} is no socket: {error.strerror}.") from error
+    try:
+        # libzmq takes it on trust, and ends the whole process when it cannot accept
+        if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise TransportFailure(f"Descriptor {descriptor} is no listening socket.")
+        listener.setblocking(False)
+        listener.set_inheritable(False)
+        name, is_ipv6 = listener.getsockname(), listener.family == socket.AF_INET6
+        is_unix = listener.family == socket.AF_UNIX
+    finally:
+        listener.detach()
+    if is_ipv6:
+        target.setsockopt(zmq.IPV6, 1)
+    target.setsockopt(zmq.USE_FD, descriptor)
+    _bind(target, f"ipc://{name}" if is_unix else _tcp(name[0], name[1]))
+
+
+def _bind(target: "zmq.Socket[bytes]", endpoint: str) -> None:
+    try:
+        target.bind(endpoint)
+    except zmq.ZMQError as error:
+        raise TransportFailure(f"Cannot listen for engines at {endpoint}: {error}.") from error
+
+
+def _tcp(address: str, port: int | str) -> str:
+    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
