@@ -1,10 +1,11 @@
 """What handlers are given by the composition root."""
 
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from litestar.params import Dependency
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
 T = TypeVar("T")
 
-Injected = Annotated[T, Dependency(skip_validation=True)]
-"""A port: Litestar cannot check a protocol at run time, and mypy has done so."""
+Injected = NamedDependency[SkipValidation[T]]
+"""By the parameter's name. Litestar checks no types here: it cannot check a protocol at run time, and mypy has."""

@@ -9,6 +9,7 @@ from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 from msgspec import Struct
 
+from adapters.inbound.http.injection import Injected
 from application.services.models import ServedModels
 
 
@@ -46,7 +47,7 @@ class ModelList(Struct, kw_only=True):
 
 
 @get("/v1/models")
-async def list_models(models: ServedModels) -> ASGIApp:
+async def list_models(models: Injected[ServedModels]) -> ASGIApp:
     cards = [
         Card(
             id=card.id,

@@ -7,6 +7,7 @@ from litestar import Request, post
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.injection import Injected
 from adapters.inbound.http.openai.chat.encode import ChatChunks, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
@@ -23,11 +24,11 @@ _DECODER = msgspec.json.Decoder(ChatRequest)
 @post("/v1/chat/completions", status_code=200)
 async def chat_completions(
     request: Request[Any, Any, Any],
-    complete_chat: CompleteChat,
-    models: ServedModels,
-    defaults: ModelDefaults,
-    displays: TokenDisplays,
-    body_limit: BodyLimit,
+    complete_chat: Injected[CompleteChat],
+    models: Injected[ServedModels],
+    defaults: Injected[ModelDefaults],
+    displays: Injected[TokenDisplays],
+    body_limit: Injected[BodyLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
     answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model))

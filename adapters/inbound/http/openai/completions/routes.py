@@ -7,6 +7,7 @@ from litestar import Request, post
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.injection import Injected
 from adapters.inbound.http.openai.completions.encode import CompletionChunks, completion_body
 from adapters.inbound.http.openai.completions.lower import lower
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
@@ -23,11 +24,11 @@ _DECODER = msgspec.json.Decoder(CompletionRequest)
 @post("/v1/completions", status_code=200)
 async def completions(
     request: Request[Any, Any, Any],
-    complete_text: CompleteText,
-    models: ServedModels,
-    defaults: ModelDefaults,
-    displays: TokenDisplays,
-    body_limit: BodyLimit,
+    complete_text: Injected[CompleteText],
+    models: Injected[ServedModels],
+    defaults: Injected[ModelDefaults],
+    displays: Injected[TokenDisplays],
+    body_limit: Injected[BodyLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
     answer = answer_to(request, body, "cmpl-", models.resolve(body.model))
