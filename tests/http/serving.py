@@ -1,0 +1,94 @@
+"""The whole application over an engine that does what the test says."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from litestar import Litestar
+
+from adapters.bootstrap.app import build_app
+from adapters.bootstrap.container import Container
+from adapters.inbound.http.body import BodyLimit
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
+from application.model import ModelDefaults, ModelLimits
+from application.options import ServerOptions
+from application.ports.engine import EngineCore
+from application.ports.tokenizer import Tokenizer
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+ENDPOINTS = (CHAT, COMPLETIONS)
+
+JSON = {"content-type": "application/json"}
+
+
+def application(
+    engine: EngineCore,
+    *,
+    flag: bool = False,
+    tokenizer: Tokenizer | None = None,
+    names: Sequence[str] = ("m",),
+    max_logprobs: int = 20,
+    body_limit: int = 32 << 20,
+    defaults: ModelDefaults | None = None,
+) -> Litestar:
+    """`flag` is the server's --return-tokens-as-token-ids."""
+    return build_app(
+        Container(
+            engine=engine,
+            tokenizer=tokenizer or ByteTokenizer(),
+            chat_renderer=PlainChat(),
+            options=ServerOptions(default_return_tokens_as_token_ids=flag),
+            defaults=defaults or ModelDefaults(eos_token_id=EOS_TOKEN_ID),
+            limits=ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),
+            names=list(names),
+            root="models/m",
+            body_limit=BodyLimit(body_limit),
+        )
+    )
+
+
+@asynccontextmanager
+async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
+    """In process, without sockets. Whatever the application raises, the test raises."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://in-process") as client:
+        yield client
+
+
+async def post(app: Litestar, path: str, body: dict[str, Any] | bytes, **headers: str) -> httpx.Response:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with client_of(app) as client:
+        return await client.post(path, content=content, headers=JSON | headers)
+
+
+async def get(app: Litestar, path: str) -> httpx.Response:
+    async with client_of(app) as client:
+        return await client.get(path)
+
+
+def question(path: str, text: str = "hi", **fields: Any) -> dict[str, Any]:
+    """The smallest request that an endpoint takes, and `fields`."""
+    asked: dict[str, Any] = (
+        {"prompt": text} if path == COMPLETIONS else {"messages": [{"role": "user", "content": text}]}
+    )
+    return asked | fields
+
+
+def with_logprobs(path: str, alternatives: int) -> dict[str, Any]:
+    """The fields that ask an endpoint for rows with so many alternatives."""
+    return {"logprobs": alternatives} if path == COMPLETIONS else {"logprobs": True, "top_logprobs": alternatives}
+
+
+async def counted(app: Litestar, metric: str = "vllm:request_success_total") -> dict[str, float]:
+    """What GET /metrics tells of a metric: by the reason of finishing where there is one, only what is not 0."""
+    counts: dict[str, float] = {}
+    for line in (await get(app, "/metrics")).text.splitlines():
+        name, _, rest = line.partition("{")
+        labels, _, value = rest.rpartition("} ")
+        if name == metric and float(value):
+            reason = next((label for label in labels.split(",") if label.startswith("finished_reason")), "")
+            counts[reason.partition("=")[2].strip('"')] = float(value)
+    return counts
