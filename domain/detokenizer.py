@@ -46,20 +46,24 @@ class Detokenizer:
             shown[-1] = False  # the token that stopped it
 
         text, kept = self._show(pieces, shown)
+        completes = False
         finish_reason: FinishReason | None = delta.finish_reason
         stop_reason: StopReason | None = delta.stop_reason
         if self._scanner and self._scanner.matched is not None:
             finish_reason, stop_reason = FinishReason.STOP, self._scanner.matched
             token_ids = token_ids[:kept]
+            completes = True
         elif finish_reason is not None:
-            text += self._flush(brings_token=bool(pieces))
+            # an abort brings no token: one beside it is of a step before, merged
+            completes = bool(pieces) and finish_reason is not FinishReason.ABORT
+            text += self._flush(completes, armed=self._seen + len(pieces) > self._min_tokens)
             if self._scanner and self._scanner.matched is not None:
                 finish_reason, stop_reason = FinishReason.STOP, self._scanner.matched
 
         scored = None
         if delta.logprobs is not None:
             columns = delta.logprobs.first(len(token_ids))
-            scored = self._score(columns, token_ids, pieces, shown, finished=finish_reason is not None)
+            scored = self._score(columns, token_ids, pieces, shown, completes)
         self._seen += len(token_ids)
         return TextDelta(text, token_ids, scored, finish_reason, stop_reason)
 
@@ -75,12 +79,12 @@ class Detokenizer:
                     return text, count
         return text, len(pieces)
 
-    def _flush(self, brings_token: bool) -> str:
+    def _flush(self, completes: bool, armed: bool) -> str:
         """An end that brings a token shows an unfinished character as U+FFFD; one that brings none drops it."""
-        rest = self._reader.flush() if brings_token else ""
+        rest = self._reader.flush() if completes else ""
         if self._scanner is None:
             return rest
-        text = self._scanner.feed(rest) if rest else ""
+        text = self._scanner.feed(rest, armed) if rest else ""
         return text + self._scanner.flush()
 
     def _score(
@@ -89,8 +93,10 @@ class Detokenizer:
         token_ids: Sequence[int],
         pieces: list[TokenPiece],
         shown: list[bool],
-        finished: bool,
+        completes: bool,
     ) -> ScoredTokens:
+        """A last token carries the character that stays incomplete before its own text, even where the text hides
+        the token: the one that began it may have gone out already, and the rows read the same either way."""
         texts: list[str] = []
         offsets: list[int] = []
         contexts: list[bytes] = []
@@ -99,19 +105,24 @@ class Detokenizer:
             piece = pieces[index]
             contexts.append(self._texts.held)
             offsets.append(self._offset)
-            if shown[index]:
-                text = self._texts.read(piece)
-                if finished and index == last:
-                    text += self._texts.flush()
-                self._offset += len(text)
-            else:
-                text = piece.text if piece.text is not None else piece.content.decode(errors="replace")
-            texts.append(text)
+            text, hidden = (self._texts.read(piece), "") if shown[index] else ("", _own_text(piece))
+            if completes and index == last:
+                text += self._texts.flush()
+            self._offset += len(text)
+            texts.append(text + hidden)
         return ScoredTokens(token_ids, texts, offsets, contexts, columns, self._hides_special)
 
 
-def score_prompt(token_ids: Sequence[int], piece_of: PieceOf, columns: LogprobColumns | None) -> ScoredTokens:
-    """The tokens of a prompt as it is echoed: special tokens shown, the first one without a score."""
+def _own_text(piece: TokenPiece) -> str:
+    return piece.text if piece.text is not None else piece.content.decode(errors="replace")
+
+
+def score_prompt(
+    token_ids: Sequence[int], piece_of: PieceOf, columns: LogprobColumns | None, *, is_all: bool = False
+) -> ScoredTokens:
+    """The tokens of a prompt as it is echoed: special tokens shown, the first one without a score.
+
+    A character left incomplete is for the output to go on with, unless the prompt `is_all` there is."""
     reader = TokenTexts()
     texts: list[str] = []
     offsets: list[int] = []
@@ -123,4 +134,6 @@ def score_prompt(token_ids: Sequence[int], piece_of: PieceOf, columns: LogprobCo
         text = reader.read(piece_of(token_id))
         offset += len(text)
         texts.append(text)
+    if is_all and texts:
+        texts[-1] += reader.flush()
     return ScoredTokens(token_ids, texts, offsets, contexts, columns, hides_special=False)

@@ -26,6 +26,15 @@ class TokenPiece(Struct, frozen=True, gc=False):
             return cls(content, None, is_special)
 
 
+def _decode(decoder: codecs.IncrementalDecoder, content: bytes) -> str:
+    text = decoder.decode(content)
+    held = decoder.getstate()[0]
+    if b"\xed\xa0" <= held <= b"\xed\xbf":
+        # Python waits for the third byte of a surrogate, which is no character: it is broken already
+        text += decoder.decode(b"", True)
+    return text
+
+
 class _Reading(NamedTuple):
     text: str
     ends_inside_character: bool
@@ -34,7 +43,7 @@ class _Reading(NamedTuple):
 def _read(content: bytes) -> _Reading:
     """UTF-8 with each maximal ill-formed part as one U+FFFD; an incomplete end is not read."""
     decoder = _Utf8Decoder("replace")
-    return _Reading(decoder.decode(content), bool(decoder.getstate()[0]))
+    return _Reading(_decode(decoder, content), bool(decoder.getstate()[0]))
 
 
 def text_after(held: bytes, piece: TokenPiece) -> str:
@@ -52,7 +61,7 @@ def text_after(held: bytes, piece: TokenPiece) -> str:
 def unfinished_character(pieces: Sequence[TokenPiece]) -> bytes:
     """The bytes at the end of `pieces` that are not a whole character yet: what the next token is read behind."""
     decoder = _Utf8Decoder("replace")
-    decoder.decode(b"".join([piece.content for piece in pieces]))
+    _decode(decoder, b"".join([piece.content for piece in pieces]))
     return decoder.getstate()[0]
 
 
@@ -85,7 +94,7 @@ class Utf8Reader:
         self._decoder.decode(held)
 
     def feed(self, pieces: Iterable[TokenPiece]) -> str:
-        return self._decoder.decode(b"".join([piece.content for piece in pieces]))
+        return _decode(self._decoder, b"".join([piece.content for piece in pieces]))
 
     def flush(self) -> str:
         """One U+FFFD for a character that never got whole, else nothing."""

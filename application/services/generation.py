@@ -84,7 +84,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
             raise EngineFailure("The engine ended the request without an output.") from None
         self._cached_tokens = first.cached_tokens
         if echoed is not None:
-            rows = score_prompt(self.prompt.token_ids, self.piece_of, first.prompt_logprobs) if scored else None
+            columns = first.prompt_logprobs
+            rows = score_prompt(self.prompt.token_ids, self.piece_of, columns, is_all=prompt_only) if scored else None
             self.echo = Echo(echoed, rows)
         if prompt_only:
             # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
@@ -162,7 +163,7 @@ class GenerateText:
             ),
         )
         tail, echoed = b"", None
-        if prompt.text is None:
+        if prompt.text is None and not output.prompt_only:
             tail = unfinished_character([self._tokenizer.piece(i) for i in prompt.token_ids[-TAIL_TOKENS:]])
         if output.echo:
             echoed = self._echoed_text(prompt, tail)
