@@ -30,8 +30,11 @@ class Prompt(Struct, frozen=True, gc=False):
         """Refuse what no model of that vocabulary and context can take; `param` names the request field."""
         if not self.token_ids:
             raise PromptNotServable("The prompt must hold at least one token.", param)
-        if self.text is None and (worst := max(self.token_ids)) >= vocab_size:
-            raise PromptNotServable(f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens.", param)
+        if self.text is None:
+            for worst in (min(self.token_ids), max(self.token_ids)):
+                if not 0 <= worst < vocab_size:
+                    message = f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens."
+                    raise PromptNotServable(message, param)
         if len(self.token_ids) >= max_model_len:
             raise PromptTooLong(
                 f"This model's maximum context length is {max_model_len} tokens, but the prompt has "
