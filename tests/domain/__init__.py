@@ -1,0 +1,1 @@
+"""The core by itself: plain values in, plain values out."""

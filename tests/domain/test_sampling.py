@@ -1,0 +1,66 @@
+"""The ranges in which sampling is defined."""
+
+import math
+from typing import Any
+
+import pytest
+
+from domain.sampling import OutOfRange, SamplingParams
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"temperature": 0.0},
+        {"temperature": 2.0},
+        {"top_p": 1e-9},
+        {"top_p": 1.0},
+        {"top_k": -1},
+        {"top_k": 0},
+        {"top_k": 100_000},
+        {"min_p": 0.0},
+        {"min_p": 1.0},
+        {"max_tokens": 1},
+        {"max_tokens": None, "min_tokens": 5000},
+        {"max_tokens": 7, "min_tokens": 7},
+        {"logprobs": -1, "prompt_logprobs": 0},
+    ],
+)
+def test_what_is_in_range_is_kept(given: dict[str, Any]) -> None:
+    params = SamplingParams(**given)
+
+    assert {name: getattr(params, name) for name in given} == given
+
+
+@pytest.mark.parametrize(
+    ("given", "param"),
+    [
+        ({"temperature": -0.01}, "temperature"),
+        ({"temperature": 2.01}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"top_p": 0.0}, "top_p"),
+        ({"top_p": 1.01}, "top_p"),
+        ({"top_p": math.nan}, "top_p"),
+        ({"top_k": -2}, "top_k"),
+        ({"min_p": -0.1}, "min_p"),
+        ({"min_p": 1.1}, "min_p"),
+        ({"min_p": math.nan}, "min_p"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"min_tokens": -1}, "min_tokens"),
+        ({"min_tokens": 8, "max_tokens": 7}, "min_tokens"),
+    ],
+)
+def test_what_is_out_of_range_is_refused_by_name(given: dict[str, Any], param: str) -> None:
+    with pytest.raises(OutOfRange) as refused:
+        SamplingParams(**given)
+
+    assert refused.value.param == param
+    assert param in str(refused.value)
+
+
+@pytest.mark.parametrize(("temperature", "greedy"), [(0.0, True), (9e-6, True), (1e-5, False), (1.0, False)])
+def test_a_temperature_of_next_to_nothing_is_greedy(temperature: float, greedy: bool) -> None:
+    assert SamplingParams(temperature=temperature).is_greedy is greedy
