@@ -1,0 +1,31 @@
+"""The console script."""
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from adapters.bootstrap.engines import run_mock_engine
+from adapters.bootstrap.http_server import CannotBind
+from adapters.bootstrap.serving import serve
+from adapters.inbound.cli.parse import parse
+from adapters.inbound.cli.settings import MockEngineSettings
+from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
+from domain.errors import EngineFailure
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status of one command. What keeps it from starting is one line on standard error, and status 1."""
+    settings = parse(sys.argv[1:] if argv is None else argv, os.environ)
+    level = "INFO" if isinstance(settings, MockEngineSettings) else settings.http.log_level
+    logging.basicConfig(level=level, format="%(levelname)-7s %(message)s")
+    logging.getLogger("uvicorn").setLevel(max(logging.getLogger().level, logging.WARNING))
+    try:
+        return run_mock_engine(settings) if isinstance(settings, MockEngineSettings) else serve(settings)
+    except (CannotBind, ModelNotLoadable, EngineFailure) as failure:
+        print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

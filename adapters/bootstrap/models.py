@@ -1,0 +1,64 @@
+"""Everything about a model but the engine that runs it."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from adapters.inbound.cli.settings import ModelSettings
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
+from adapters.outbound.hf_tokenizer.loading import load_tokenizer
+from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
+from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
+from adapters.outbound.jinja_chat.renderer import JinjaChat
+from application.model import ModelDefaults, ModelLimits
+from application.ports.chat_renderer import ChatRenderer
+from application.ports.tokenizer import Tokenizer
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A model as a frontend knows it: vocabulary, template, defaults and limits."""
+
+    root: str
+    names: Sequence[str]
+    tokenizer: Tokenizer
+    chat_renderer: ChatRenderer
+    defaults: ModelDefaults
+    limits: ModelLimits
+    is_bytes: bool = False
+    """Whether there is no model at all, and the vocabulary is that of bytes."""
+
+
+def load_model(settings: ModelSettings) -> Model:
+    """Raises ModelNotLoadable with one line that says what is missing. Takes a second or so for a real model."""
+    if settings.model is None:
+        return Model(
+            root="mock",
+            names=settings.served_model_names,
+            tokenizer=ByteTokenizer(),
+            chat_renderer=PlainChat(),
+            defaults=ModelDefaults(eos_token_id=EOS_TOKEN_ID),
+            limits=ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=settings.max_logprobs),
+            is_bytes=True,
+        )
+    loaded = load_tokenizer(
+        settings.tokenizer or settings.model,
+        revision=settings.tokenizer_revision or settings.revision,
+        trust_remote_code=settings.trust_remote_code,
+    )
+    tokenizer = HfTokenizer(loaded.backend_tokenizer)
+    facts = load_model_facts(
+        settings.model,
+        revision=settings.revision,
+        generation_config=settings.generation_config,
+        eos_token_id=loaded.eos_token_id,
+        tokenizer_vocab_size=tokenizer.vocab_size,
+    )
+    return Model(
+        root=settings.model,
+        names=settings.served_model_names,
+        tokenizer=tokenizer,
+        chat_renderer=JinjaChat(loaded),
+        defaults=facts.defaults,
+        limits=ModelLimits(vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs),
+    )

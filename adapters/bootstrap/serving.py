@@ -1,0 +1,114 @@
+"""From settings to a server, and back to an exit status."""
+
+import asyncio
+import logging
+import signal
+import socket
+from contextlib import AsyncExitStack
+from typing import NoReturn
+
+import uvloop
+from dependency_injector import providers
+
+from adapters.bootstrap.app import build_app
+from adapters.bootstrap.container import Container
+from adapters.bootstrap.engines import OpenEngine, open_engine
+from adapters.bootstrap.http_server import HttpServer, address_of, bind
+from adapters.bootstrap.models import Model, load_model
+from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
+from adapters.inbound.http.body import BodyLimit
+from application.ports.engine import EngineCore
+
+logger = logging.getLogger("northbound")
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+Settings = ServeSettings | FrontendSettings
+
+
+def serve(settings: Settings) -> int:
+    """Serve until told to stop, which is exit status 0, or until an engine that was started here dies, which is 1.
+
+    The address is bound before anything that takes time, and the model's files are read before any engine starts, so
+    that what is wrong with either is told at once. Raises CannotBind, ModelNotLoadable, EngineFailure.
+    """
+    for number in STOPPING:
+        signal.signal(number, _leave)
+    with _listening_socket(settings) as bound:
+        model = load_model(settings.model)
+        return uvloop.run(_serve(settings, model, bound))
+
+
+def _listening_socket(settings: Settings) -> socket.socket:
+    if isinstance(settings, FrontendSettings):
+        return socket.socket(fileno=settings.listen_fd)
+    return bind(settings.http.host, settings.http.port, settings.http.uds)
+
+
+async def _serve(settings: Settings, model: Model, bound: socket.socket) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOPPING:
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(stack.enter_async_context(open_engine(settings, model)))
+        if not await _finished_first(opening, stop):
+            return 0
+        engine = opening.result()
+        return await _serve_until(stop, settings, build_container(settings, model, engine.core), engine, bound)
+
+
+async def _serve_until(
+    stop: asyncio.Event, settings: Settings, container: Container, engine: OpenEngine, bound: socket.socket
+) -> int:
+    server = HttpServer(
+        build_app(container),
+        bound,
+        keep_alive_s=settings.http.http_timeout_keep_alive,
+        shutdown_s=settings.http.shutdown_timeout,
+    )
+    serving = asyncio.ensure_future(server.serve())
+    logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
+    # an engine that somebody else started is somebody else's to end: until then /health says what is the matter
+    ends_with_engine = isinstance(settings, ServeSettings) and settings.starts_engine
+    ends = [asyncio.ensure_future(stop.wait())]
+    if ends_with_engine:
+        ends.append(asyncio.ensure_future(engine.died.wait()))
+    await asyncio.wait((serving, *ends), return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+    server.stop()
+    await serving
+    return 1 if ends_with_engine and engine.died.is_set() and not stop.is_set() else 0
+
+
+def build_container(settings: Settings, model: Model, engine: EngineCore) -> Container:
+    """Everything wired for these settings."""
+    return Container(
+        engine=providers.Object(engine),
+        tokenizer=providers.Object(model.tokenizer),
+        chat_renderer=providers.Object(model.chat_renderer),
+        options=providers.Object(server_options(settings)),
+        defaults=providers.Object(model.defaults),
+        limits=providers.Object(model.limits),
+        names=providers.Object(model.names),
+        root=providers.Object(model.root),
+        body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
+    )
+
+
+async def _finished_first(work: "asyncio.Future[OpenEngine]", stop: asyncio.Event) -> bool:
+    """Whether `work` came to its end before `stop` was set; else it is cancelled."""
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((work, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not work.done():
+        work.cancel()
+        await asyncio.wait((work,))
+        return False
+    return True
+
+
+def _leave(*_: object) -> NoReturn:
+    """Told to stop before there is anything to stop."""
+    raise SystemExit(0)
