@@ -42,10 +42,12 @@ async def connect_managed(
         doorstep = _doorstep(sockets, host, port)
         address = urlsplit(endpoint_of(doorstep))
         process = EngineProcess(command.line(address.hostname or host, address.port or port))
+        is_ready = False
         try:
             await process.start()
             handshake = Handshake(engines, sockets.addresses, allow_engine_version)
             facts = await _unless_it_ends(process, shake_hands(sockets, handshake, doorstep, ready_timeout))
+            is_ready = True
             async with _serving(sockets, engines, facts) as engine:
                 watch = asyncio.create_task(_tell_of_end(process, engine))
                 try:
@@ -54,7 +56,7 @@ async def connect_managed(
                     watch.cancel()
                     await asyncio.gather(watch, return_exceptions=True)
         finally:
-            await process.stop()
+            await process.stop(in_a_hurry=not is_ready)
 
 
 @asynccontextmanager

@@ -3,8 +3,9 @@
     guard.py GRACE COMMAND [ARGUMENT...]
 
 Whoever starts the guard holds the other end of its standard input, and so ends the command by closing it or by ending
-in any way, killed hard included. What is taken down has GRACE seconds from SIGTERM to SIGKILL. The guard exits as the
-command did: with its code, or with 128 and the number of the signal that ended it.
+in any way, killed hard included. What is taken down has GRACE seconds from SIGTERM to SIGKILL, or almost none if
+anything was written first. The guard exits as the command did: with its code, or with 128 and the number of the
+signal that ended it.
 
 Only the standard library, and nothing of this package: it is run as a file. Linux only, as vLLM is.
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+HURRIED_GRACE = 0.3
 
 GIVE_UP_AFTER = 5.0
 """Seconds for the kernel to end what was killed."""
@@ -49,8 +52,10 @@ def main(grace: float, command: list[str]) -> int:
         readable, _, _ = select.select([sys.stdin.fileno(), child_event], [], [])
         if child_event in readable and set(os.read(child_event, 512)) & {signal.SIGTERM, signal.SIGINT}:
             break
-        if sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 512):
-            break
+        if sys.stdin.fileno() in readable:
+            if not os.read(sys.stdin.fileno(), 512):
+                break
+            grace = min(grace, HURRIED_GRACE)
         code = reap(child.pid)
     taken = take_down(child.pid, grace, child_event)
     return code if code is not None else taken if taken is not None else 0

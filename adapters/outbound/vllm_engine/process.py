@@ -1,6 +1,7 @@
 """The engine as a child of ours, that does not outlive us."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -78,8 +79,13 @@ class EngineProcess:
             raise RuntimeError("the process was not started")
         return await self._guard.wait()
 
-    async def stop(self) -> None:
-        """End it and everything it started, politely first. May be called again, and if it never started."""
+    async def stop(self, *, in_a_hurry: bool = False) -> None:
+        """End it and everything it started, politely first. May be called again, and if it never started.
+
+        It is taken down all the same when this is cancelled."""
+        if in_a_hurry and self._lifeline is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, b"!")
         self._cut()
         if self._guard is not None:
             await self._guard.wait()
