@@ -9,6 +9,9 @@ from pathlib import Path
 import uvicorn
 from litestar import Litestar
 
+LEAST_SHUTDOWN_S = 0.2
+"""uvicorn cancels after no time at all without looking whether there is anything to cancel."""
+
 CANCELLED_WITHIN_S = 5.0
 """How long a cancelled exchange has for its last words, such as an abort."""
 
@@ -60,7 +63,7 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=keep_alive_s,
-                timeout_graceful_shutdown=shutdown_s,
+                timeout_graceful_shutdown=max(shutdown_s, LEAST_SHUTDOWN_S),  # type: ignore[arg-type] # seconds all the same
             )
         )
 
