@@ -100,7 +100,7 @@ def pack_rows(scores: LogprobColumns, frames: list[bytes]) -> LogprobRows:
     return LogprobRows(
         pack(scores.token_ids, shape, "<i4", frames),
         pack(scores.logprobs, shape, "<f4", frames),
-        pack(scores.ranks, shape[:1], "<i4", frames),
+        pack(scores.ranks, shape[:1], "<i8", frames),
     )
 
 
