@@ -81,6 +81,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         try:
             first = await self._next_tokens()
         except StopAsyncIteration:
+            await self._end("error")
             raise EngineFailure("The engine ended the request without an output.") from None
         self._cached_tokens = first.cached_tokens
         if echoed is not None:
