@@ -1,0 +1,1 @@
+"""The services over a scripted engine and a vocabulary of bytes: requests in, generations out."""

@@ -1,0 +1,104 @@
+"""The services as they are composed, over an engine that does what the test says."""
+
+from typing import Any, NamedTuple
+
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
+from adapters.outbound.mock_engine.scripted import Script, ScriptedEngine
+from application.model import ModelDefaults, ModelLimits
+from application.options import ServerOptions
+from application.ports.engine import EngineCore
+from application.requests import Chat, Completion, TextOutput
+from application.services.chat import CompleteChat
+from application.services.completions import CompleteText
+from application.services.generation import GenerateText, TextGeneration
+from application.services.render import Render
+from domain.chat import Message
+from domain.generation import TextDelta
+from domain.sampling import SamplingParams
+from tests.fakes.metrics import RememberedMetrics
+
+EOS = EOS_TOKEN_ID
+CONTEXT = 100
+"""Of `serve`'s engine, in tokens."""
+
+Asked = Chat | Completion
+
+
+class Served(NamedTuple):
+    """The services, and what to ask about them afterwards."""
+
+    engine: ScriptedEngine
+    metrics: RememberedMetrics
+    complete_text: CompleteText
+    complete_chat: CompleteChat
+
+    async def __call__(self, request: Asked) -> TextGeneration:
+        if isinstance(request, Chat):
+            return await self.complete_chat(request)
+        return await self.complete_text(request)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing runs, and each request that started has ended in one way."""
+        return not self.engine.running and self.metrics.started == len(self.metrics.ended)
+
+
+def serve(
+    *scripts: Script, flag: bool = False, defaults: ModelDefaults | None = None, max_logprobs: int = 20
+) -> Served:
+    """`flag` is the server's --return-tokens-as-token-ids."""
+    engine = ScriptedEngine(*scripts, max_model_len=CONTEXT)
+    metrics = RememberedMetrics()
+    return Served(engine, metrics, *services(engine, metrics, flag, defaults, max_logprobs))
+
+
+def services(
+    engine: EngineCore,
+    metrics: RememberedMetrics,
+    flag: bool = False,
+    defaults: ModelDefaults | None = None,
+    max_logprobs: int = 20,
+) -> tuple[CompleteText, CompleteChat]:
+    tokenizer = ByteTokenizer()
+    render = Render(tokenizer, PlainChat())
+    generate = GenerateText(
+        engine,
+        tokenizer,
+        ServerOptions(default_return_tokens_as_token_ids=flag),
+        defaults or ModelDefaults(eos_token_id=EOS),
+        ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),
+        metrics,
+    )
+    return CompleteText(render, generate), CompleteChat(render, generate)
+
+
+def completion(
+    prompt: str | list[int] = "ab", sampling: SamplingParams | None = None, request_id: str = "r", **output: Any
+) -> Completion:
+    return Completion(
+        request_id=request_id,
+        prompt=prompt,
+        sampling=sampling or SamplingParams(),
+        output=TextOutput(**output),
+    )
+
+
+def chat(
+    text: str = "ab", sampling: SamplingParams | None = None, max_tokens_field: str = "max_tokens", **output: Any
+) -> Chat:
+    return Chat(
+        request_id="r",
+        messages=[Message("user", text)],
+        sampling=sampling or SamplingParams(),
+        output=TextOutput(**output),
+        max_tokens_field=max_tokens_field,
+    )
+
+
+async def read(generation: TextGeneration) -> list[TextDelta]:
+    """All of it, closed as whoever receives one closes it."""
+    try:
+        return [delta async for delta in generation]
+    finally:
+        await generation.aclose()

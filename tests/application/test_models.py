@@ -1,0 +1,27 @@
+"""Which models a server answers for."""
+
+import pytest
+
+from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from application.services.models import ModelCard, ModelNotFound, ServedModels
+
+MODELS = ServedModels(["first", "second"], "models/m", 1_700_000_000, ScriptedEngine(steps(104), max_model_len=100))
+
+
+@pytest.mark.parametrize("requested", ["first", "second", "", None])
+def test_an_answer_carries_the_first_name(requested: str | None) -> None:
+    assert MODELS.resolve(requested) == "first"
+
+
+def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ModelNotFound, match=r"`third`.*first, second") as refused:
+        MODELS.resolve("third")
+
+    assert refused.value.param == "model"
+
+
+def test_there_is_a_card_for_each_name() -> None:
+    assert list(MODELS.cards()) == [
+        ModelCard("first", "models/m", 1_700_000_000, 100),
+        ModelCard("second", "models/m", 1_700_000_000, 100),
+    ]

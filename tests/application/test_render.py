@@ -1,0 +1,42 @@
+"""From what a client sends to the prompt it means, with no server in sight."""
+
+import pytest
+
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
+from application.ports.chat_renderer import ConversationNotRenderable
+from application.services.render import Render
+from domain.chat import Message
+from domain.prompt import Prompt
+
+
+class Wrapping(ByteTokenizer):
+    """Puts its first special token before a text, as a model may have it configured."""
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        return [256] * add_special_tokens + super().encode(text, add_special_tokens=False)
+
+
+RENDER = Render(Wrapping(), PlainChat())
+
+
+def test_a_text_gets_the_models_own_special_tokens() -> None:
+    assert RENDER.text("ab") == Prompt([256, 97, 98], "ab")
+
+
+def test_token_ids_get_none_and_have_no_text() -> None:
+    assert RENDER.text([97, 98]) == Prompt([97, 98], None)
+
+
+def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:
+    prompt = RENDER.chat([Message("user", "a")])
+
+    assert prompt.text == "<|user|>a<|assistant|>"
+    assert list(prompt.token_ids) == [258, 97, 259]
+
+
+def test_a_conversation_that_the_template_does_not_take_is_refused() -> None:
+    with pytest.raises(ConversationNotRenderable) as refused:
+        RENDER.chat([Message("nobody", "a")])
+
+    assert refused.value.param == "messages"
