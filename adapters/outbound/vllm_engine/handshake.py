@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 import zmq
@@ -23,6 +22,9 @@ from adapters.outbound.vllm_engine.wire import (
     EngineInit,
     EngineReady,
     HandshakeStatus,
+    Message,
+    decode,
+    encode,
     identity_of,
 )
 from domain.errors import EngineFailure
@@ -31,9 +33,6 @@ logger = logging.getLogger("northbound")
 
 READY_TIMEOUT = 600.0
 """Seconds that engines have to load their model. Same as vLLM."""
-
-
-Message = TypeVar("Message")
 
 
 class HandshakeFailed(EngineFailure):
@@ -80,7 +79,7 @@ class Handshake:
         if status == HELLO and self._addresses is not None:
             # an engine that is started anew says hello again
             self._greeted.add(identity)
-            return msgspec.msgpack.encode(EngineInit(addresses=self._addresses))
+            return encode(EngineInit(addresses=self._addresses))
         if status == READY:
             self._ready.add(identity)
         return None
@@ -172,6 +171,6 @@ async def shake_hands(
 
 def _read(payload: bytes, kind: type[Message], engine: int) -> Message:
     try:
-        return msgspec.msgpack.decode(payload, type=kind)
+        return decode(payload, kind)
     except msgspec.DecodeError as error:
         raise HandshakeFailed(f"Engine {engine} sent a message that cannot be read: {error}.") from error

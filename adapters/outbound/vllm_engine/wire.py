@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.msgpack import Ext
 
@@ -29,6 +30,19 @@ INLINE_BELOW: Final = 256
 
 HELLO: Final = "HELLO"
 READY: Final = "READY"
+
+
+Message = TypeVar("Message")
+
+
+def encode(message: Any) -> bytes:
+    """The msgpack of one message."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode(payload: bytes, kind: type[Message]) -> Message:
+    """A message of that kind. Raises msgspec.DecodeError, or its subclass msgspec.ValidationError."""
+    return msgspec.msgpack.decode(payload, type=kind)
 
 
 def identity_of(engine_index: int) -> bytes:

@@ -1,0 +1,44 @@
+"""Requests that are encoded here and were decoded by vLLM."""
+
+from domain.generation import GenerationRequest
+from domain.sampling import SamplingParams
+
+ARRIVAL_TIME = 1.5
+
+
+def request(request_id: str, prompt: list[int], **sampling: object) -> GenerationRequest:
+    return GenerationRequest(
+        request_id=request_id,
+        prompt_token_ids=prompt,
+        sampling=SamplingParams(**sampling),  # type: ignore[arg-type]
+    )
+
+
+REQUESTS = {
+    "defaults": request("cmpl-1", [1, 2, 3], max_tokens=16),
+    "greedy": request(
+        "cmpl-2", [7], max_tokens=5, temperature=1e-6, top_p=0.5, top_k=4, min_p=0.1, eos_token_id=2, logprobs=1
+    ),
+    "nearly greedy": request("cmpl-3", [7], max_tokens=5, temperature=0.001),
+    "everything": request(
+        "chatcmpl-4",
+        [0, 49151, 65536],
+        max_tokens=100,
+        min_tokens=3,
+        temperature=0.7,
+        top_p=0.9,
+        top_k=40,
+        min_p=0.05,
+        frequency_penalty=0.25,
+        presence_penalty=-0.5,
+        repetition_penalty=1.1,
+        seed=42,
+        eos_token_id=2,
+        stop_token_ids=[5, 6],
+        logprobs=5,
+        prompt_logprobs=2,
+    ),
+    "eos ignored": request("cmpl-5", [1], max_tokens=9, eos_token_id=2, stop_token_ids=[5], ignore_eos=True),
+    "whole vocabulary": request("cmpl-6", [1], max_tokens=1, logprobs=-1, prompt_logprobs=-1, top_k=-1),
+    "largest seed": request("cmpl-7", [1], max_tokens=1, seed=2**63 - 1),
+}
