@@ -1,0 +1,56 @@
+# Sourced by the other scripts: the one way in which an environment of this project is made.
+#
+#   NORTHBOUND_VENV         where Northbound's own environment is (default: .venv beside this folder)
+#   NORTHBOUND_VENV_PYTHON  the interpreter it is made with (default: the newest suitable one found)
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=${NORTHBOUND_VENV:-$root/.venv}
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+
+# usable_python COMMAND MINOR... : whether it runs (a pyenv shim may be there and not run), can make an environment,
+# and is Python 3 of one of the minor versions.
+usable_python() {
+  local command=$1
+  shift
+  "$command" -c 'import ensurepip, sys, venv
+sys.exit(sys.version_info[0] != 3 or str(sys.version_info[1]) not in sys.argv[1:])' "$@" >/dev/null 2>&1
+}
+
+# find_python MINOR... : prints the first command that is usable, tried in the order given.
+find_python() {
+  local minor
+  for minor in "$@"; do
+    if usable_python "python3.$minor" "$minor"; then
+      command -v "python3.$minor"
+      return
+    fi
+  done
+  if usable_python python3 "$@"; then
+    command -v python3
+    return
+  fi
+  say "no Python found that runs, has venv and ensurepip, and is one of: ${*/#/3.}"
+  return 1
+}
+
+# ensure_northbound : makes $venv, or brings it up to date when pyproject.toml changed.
+ensure_northbound() {
+  local stamp python
+  # one maker at a time: two scripts may be started side by side
+  exec 8<"$root/pyproject.toml"
+  flock 8
+  stamp="$root $(cksum <"$root/pyproject.toml")"
+  if [ "$(cat "$venv/.northbound-stamp" 2>/dev/null)" != "$stamp" ]; then
+    say "preparing $venv"
+    if ! "$venv/bin/python" -c '' 2>/dev/null; then
+      python=${NORTHBOUND_VENV_PYTHON:-$(find_python 14 13 12 11)}
+      "$python" -m venv --clear "$venv"
+      # pip knows dependency groups from 25.1 on
+      "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
+    fi
+    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable . --group dev)
+    printf '%s\n' "$stamp" >"$venv/.northbound-stamp"
+  fi
+  exec 8>&-
+}

@@ -1,0 +1,66 @@
+"""Runs only where a real engine was made: these checks are never collected unless they are asked for by path."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+from tests.real_engine.answers import Asker, Recording, record
+from tests.real_engine.servers import Home, Server, fastapi, running
+from tests.real_engine.vocabulary import Vocabulary
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("real engine")
+    group.addoption("--real-engine", metavar="FOLDER", type=Path, help="what script/e2e-vllm made")
+    group.addoption(
+        "--northbound",
+        metavar="PROGRAM",
+        type=Path,
+        default=Path(sys.executable).with_name("northbound"),
+        help="the program to check (default: the one of this environment)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--real-engine") is None:
+        raise pytest.UsageError("tests/real_engine needs a real engine: run script/e2e-vllm")
+
+
+@pytest.fixture(scope="session")
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    folder = request.config.getoption("--real-engine")
+    return Home(
+        python=folder / "venv/bin/python",
+        vllm=folder / "venv/bin/vllm",
+        model=folder / "smollm2",
+        northbound=request.config.getoption("--northbound"),
+        logs=tmp_path_factory.mktemp("logs"),
+    )
+
+
+@pytest.fixture(scope="session")
+def vocabulary(home: Home) -> Vocabulary:
+    return Vocabulary(home.model)
+
+
+@pytest.fixture(scope="session")
+def reference(home: Home) -> Recording:
+    """What vLLM's own Python frontend answers, with an engine that nobody else asks."""
+    with running(fastapi(home)) as server:
+        return record(server.url)
+
+
+@pytest.fixture(scope="module")
+def asker(server: Server) -> Iterator[Asker]:
+    asker = Asker(server.url)
+    yield asker
+    asker.close()
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        yield client
