@@ -1,0 +1,190 @@
+"""Flags with a setting behind them. One table: argv, `--args-json`, the environment and help all read it.
+
+A flag's default is that of the setting it fills.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from adapters.inbound.cli.kinds import (
+    PORT,
+    SWITCH,
+    TOKENS_OR_AUTO,
+    Kind,
+    choice,
+    integer,
+    text,
+)
+
+Group = Literal["serving", "model", "engine", "mock", "vLLM hands over"]
+GROUPS: dict[Group, str] = {
+    "serving": "where and how HTTP is served",
+    "model": "what is served",
+    "engine": "the vLLM engine that generates",
+    "mock": "an engine that needs no model and no vLLM",
+    "vLLM hands over": "what `vllm serve` gives the frontend it starts",
+}
+
+
+class Flag(Struct, frozen=True, kw_only=True):
+    """A flag with a setting behind it."""
+
+    name: str
+    """As typed, without the dashes."""
+    kind: Kind
+    group: Group
+    help: str
+    ours: bool = False
+    """Northbound's own among vLLM's."""
+    aliases: tuple[str, ...] = ()
+    fills: str = ""
+    """The setting, where it is not named like the flag."""
+    env: str = ""
+    """The variable that stands in for the flag."""
+    many: bool = False
+    """Takes one or more words; the last time it is given counts."""
+    repeatable: bool = False
+    """With `many`: every time it is given counts."""
+    required: bool = False
+    for_engine: bool = False
+    """An engine started here is given it too."""
+    needs: Literal["", "mock", "vllm", "engine started here"] = ""
+    """What must be in use for the flag to mean anything."""
+
+    @property
+    def key(self) -> str:
+        """The name in JSON."""
+        return self.name.replace("-", "_")
+
+    @property
+    def setting(self) -> str:
+        return self.fills or self.key
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        return (f"--{self.name}", *self.aliases)
+
+
+SHARED = (
+    Flag(name="host", kind=text("HOST"), group="serving", help="address to listen on; all of them by default"),
+    Flag(name="port", kind=PORT, group="serving", help="port to listen on; 0 picks a free one"),
+    Flag(name="uds", kind=text("PATH"), group="serving", help="listen on this Unix socket instead of host and port"),
+    Flag(
+        name="http-timeout-keep-alive",
+        kind=integer(0, metavar="SECONDS"),
+        group="serving",
+        env="VLLM_HTTP_TIMEOUT_KEEP_ALIVE",
+        help="how long an idle connection is kept",
+    ),
+    Flag(
+        name="http-max-request-body-size",
+        kind=integer(0, metavar="BYTES"),
+        group="serving",
+        env="VLLM_HTTP_MAX_REQUEST_BODY_SIZE",
+        help="the largest request body taken; 0 for no limit",
+    ),
+    Flag(
+        name="shutdown-timeout",
+        kind=integer(0, metavar="SECONDS"),
+        group="serving",
+        for_engine=True,
+        help="how long running requests may still take when the server stops",
+    ),
+    Flag(
+        name="log-level",
+        kind=choice("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "NOTSET"),
+        group="serving",
+        env="VLLM_LOGGING_LEVEL",
+        for_engine=True,
+        help="how much is logged",
+    ),
+    Flag(
+        name="model",
+        kind=text("MODEL"),
+        group="model",
+        help="the same as MODEL in first place: a folder or a name on the Hugging Face hub",
+    ),
+    Flag(
+        name="served-model-name",
+        kind=text("NAME"),
+        group="model",
+        many=True,
+        fills="served_model_names",
+        help="names that requests may use, the first of which answers carry; MODEL by default",
+    ),
+    Flag(
+        name="tokenizer",
+        kind=text("MODEL"),
+        group="model",
+        for_engine=True,
+        help="where the tokenizer is, if not with the model",
+    ),
+    Flag(
+        name="revision",
+        kind=text("REVISION"),
+        group="model",
+        for_engine=True,
+        help="the model's branch, tag or commit on the hub",
+    ),
+    Flag(
+        name="tokenizer-revision",
+        kind=text("REVISION"),
+        group="model",
+        for_engine=True,
+        help="the tokenizer's branch, tag or commit on the hub",
+    ),
+    Flag(
+        name="trust-remote-code",
+        kind=SWITCH,
+        group="model",
+        for_engine=True,
+        help="run code that comes with the model",
+    ),
+    Flag(
+        name="generation-config",
+        kind=text("SOURCE"),
+        group="model",
+        for_engine=True,
+        help="where sampling defaults come from: auto (the model), vllm (neutral ones) or a folder",
+    ),
+    Flag(
+        name="max-model-len",
+        kind=TOKENS_OR_AUTO,
+        group="model",
+        for_engine=True,
+        help="the most tokens of one request, prompt and output: 8192, 8k, auto; the model's own limit by default",
+    ),
+    Flag(
+        name="max-logprobs",
+        kind=integer(-1),
+        group="model",
+        for_engine=True,
+        help="the most logprobs a request may ask for per token; -1 for the whole vocabulary",
+    ),
+    Flag(
+        name="return-tokens-as-token-ids",
+        kind=SWITCH,
+        group="model",
+        help="show logprob tokens as token_id:N in answers to requests that do not say",
+    ),
+    Flag(
+        name="engine-ready-timeout-secs",
+        kind=integer(0, metavar="SECONDS"),
+        group="engine",
+        fills="engine_ready_timeout_s",
+        env="VLLM_ENGINE_READY_TIMEOUT_S",
+        help="how long the engine may take to start",
+    ),
+    Flag(
+        name="allow-engine-version",
+        kind=text("VERSION"),
+        group="engine",
+        ours=True,
+        many=True,
+        repeatable=True,
+        env="NORTHBOUND_ALLOW_ENGINE_VERSION",
+        help="let in engines of this version too; may be repeated",
+    ),
+)
+"""Of `serve`, and of `frontend` in --args-json."""

@@ -1,0 +1,35 @@
+"""`northbound frontend`: what `vllm serve` hands to the frontend it starts."""
+
+from collections.abc import Mapping, Sequence
+
+from adapters.inbound.cli.args_json import read_args_json
+from adapters.inbound.cli.command_flags import FRONTEND
+from adapters.inbound.cli.commands import frontend_parser
+from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
+from adapters.inbound.cli.flags import SHARED
+from adapters.inbound.cli.settings import FrontendSettings
+from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, model_settings
+from adapters.inbound.cli.usage import UsageError
+
+
+def read_frontend(words: Sequence[str], environ: Mapping[str, str]) -> FrontendSettings:
+    """Raises UsageError."""
+    given, rest = frontend_parser().read(words)
+    if rest:
+        raise UsageError(f"unexpected argument {rest[0]!r}")
+    for name in ("coordinator_address", "grpc_listen_fd"):
+        if name in given:
+            raise UsageError(f"--{name.replace('_', '-')} is not supported by Northbound yet")
+    values = stand_ins(SHARED, environ) | read_args_json(given["args_json"])
+    refuse_unbuilt(environ)
+    model = values.get("model_tag") or values.get("model")
+    if model is None:
+        raise UsageError("--args-json: model_tag is missing")
+    return fill(
+        FrontendSettings,
+        FRONTEND,
+        given,
+        http=http_settings(values),
+        model=model_settings(values, model),
+        handshake=handshake_settings(values),
+    )

@@ -1,0 +1,55 @@
+"""The command line: the one entry."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+from adapters.inbound.cli.command_flags import MOCK_ENGINE
+from adapters.inbound.cli.commands import OVERVIEW, mock_engine_parser
+from adapters.inbound.cli.frontend import read_frontend
+from adapters.inbound.cli.serve import read_serve
+from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, ServeSettings
+from adapters.inbound.cli.shared import fill
+from adapters.inbound.cli.usage import UsageError
+
+Settings = ServeSettings | FrontendSettings | MockEngineSettings
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """What the words after `northbound` ask for.
+
+    Prints and raises SystemExit instead: 0 once help or the version is shown, 2 with one line on standard error if the
+    words cannot be followed.
+    """
+    try:
+        return _parse(argv, environ)
+    except UsageError as error:
+        sys.stderr.write(f"northbound: error: {' '.join(str(error).split())}\n")
+        raise SystemExit(2) from None
+
+
+def _parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    command, words = (argv[0] if argv else ""), argv[1:]
+    match command:
+        case "serve":
+            return read_serve(words, environ)
+        case "frontend":
+            return read_frontend(words, environ)
+        case "mock-engine":
+            return _read_mock_engine(words)
+        case "-h" | "--help" | "help":
+            sys.stdout.write(OVERVIEW)
+            raise SystemExit(0)
+        case "-v" | "--version":
+            sys.stdout.write(f"northbound {version('northbound')}\n")
+            raise SystemExit(0)
+        case _:
+            problem = f"no command {command!r}" if command else "no command"
+            raise UsageError(f"{problem}: expected serve, frontend or mock-engine; see `northbound --help`")
+
+
+def _read_mock_engine(words: Sequence[str]) -> MockEngineSettings:
+    given, rest = mock_engine_parser().read(words)
+    if rest:
+        raise UsageError(f"unexpected argument {rest[0]!r}")
+    return fill(MockEngineSettings, MOCK_ENGINE, given)

@@ -1,0 +1,122 @@
+"""`northbound serve`: what is Northbound's, what is the engine's, and which of them go together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from adapters.inbound.cli.arguments import Arguments, engine_words
+from adapters.inbound.cli.command_flags import SERVE
+from adapters.inbound.cli.commands import serve_parser
+from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
+from adapters.inbound.cli.flags import SHARED, Flag
+from adapters.inbound.cli.settings import ServeSettings
+from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, model_settings
+from adapters.inbound.cli.usage import UsageError
+from adapters.inbound.cli.vllm_flags import VLLM_FLAGS, VllmFlag
+
+_FLAGS = (*SHARED, *SERVE)
+_FOR_BOTH: list[Flag | VllmFlag] = [flag for flag in SHARED if flag.for_engine]
+_FOR_BOTH += [flag for flag in VLLM_FLAGS if flag.for_engine]
+_NO_MODEL = "no MODEL: it comes first, as in `northbound serve MODEL`; to serve without one, give --engine mock"
+
+
+def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSettings:
+    """Raises UsageError."""
+    parser = serve_parser()
+    words, untouched = _split_at_dashes(words)
+    model, words = _split_at_model(words)
+    given, passed_on = _read(parser, words)
+    model, passed_on = _model(model, given, passed_on)
+    _check_untouched(parser, untouched)
+    refuse_unbuilt(environ)
+
+    engine = _engine(given, model)
+    values = stand_ins(_FLAGS, environ) | given
+    settings = fill(
+        ServeSettings,
+        [flag for flag in SERVE if flag.name != "engine"],
+        values,
+        http=http_settings(values),
+        model=model_settings(values, model),
+        handshake=handshake_settings(values),
+        engine=engine,
+    )
+    passed_on += untouched
+    _check_together(settings, given, passed_on)
+    if not settings.starts_engine:
+        return settings
+    for_both = [word for flag in _FOR_BOTH for word in engine_words(flag, given.get(flag.key))]
+    return msgspec.structs.replace(settings, engine_args=(*for_both, *passed_on))
+
+
+def _split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    at = list(words).index("--") if "--" in words else len(words)
+    return list(words[:at]), list(words[at + 1 :])
+
+
+def _split_at_model(words: list[str]) -> tuple[str | None, list[str]]:
+    if words and not words[0].startswith("-"):
+        return words[0], words[1:]
+    return None, words
+
+
+def _read(parser: Arguments, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    given, rest = parser.read(words)
+    for flag in VLLM_FLAGS:
+        if flag.key in given:
+            value = given[flag.key]
+            flag.check(value, f"--no-{flag.name}" if value is False else f"--{flag.name}")
+    return given, rest
+
+
+def _model(first: str | None, given: Mapping[str, Any], rest: list[str]) -> tuple[str | None, list[str]]:
+    """MODEL, wherever it was given, and the words left. A word after a flag that is not known here is that flag's."""
+    # Same as vLLM: MODEL may follow flags whose values are known, and --model stands for it.
+    if first is None and rest and not rest[0].startswith("-"):
+        first, rest = rest[0], rest[1:]
+    if rest and not rest[0].startswith("-"):
+        raise UsageError(f"unexpected argument {rest[0]!r}")
+    named = given.get("model")
+    if first and named and first != named:
+        raise UsageError(f"--model: MODEL is already {first!r}")
+    return first or named or None, rest
+
+
+def _check_untouched(parser: Arguments, words: Sequence[str]) -> None:
+    """An engine takes the frontend's flags too, and ignores them: an API key, say, would guard nothing."""
+    given, _ = _read(parser, words)
+    for flag in _FLAGS:
+        if flag.key in given and not flag.for_engine:
+            raise UsageError(f"--{flag.name} is not for the engine: give it before --")
+
+
+def _engine(given: Mapping[str, Any], model: str | None) -> Literal["vllm", "mock"]:
+    if given.get("engine") == "mock":
+        return "mock"
+    if model is None:
+        raise UsageError(_NO_MODEL)
+    return "vllm"
+
+
+def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on: Sequence[str]) -> None:
+    """Raises UsageError for a flag that what is in use cannot honour."""
+    in_use = {
+        "": True,
+        "mock": settings.engine == "mock",
+        "vllm": settings.engine == "vllm",
+        "engine started here": settings.starts_engine,
+    }
+    defaults = {field.name: field.default for field in msgspec.structs.fields(ServeSettings)}
+    what_starts_none = "--engine mock" if settings.engine == "mock" else "--data-parallel-size-local 0"
+    for flag in SERVE:
+        if not in_use[flag.needs] and given.get(flag.key) not in (None, defaults[flag.setting]):
+            reason = "needs --engine mock" if flag.needs == "mock" else f"is of no use with {what_starts_none}"
+            raise UsageError(f"--{flag.name} {reason}")
+    if passed_on and not settings.starts_engine:
+        name = passed_on[0].partition("=")[0]
+        raise UsageError(f"{name} is not a flag of Northbound's, and {what_starts_none} starts no engine to give it to")
+    local = settings.data_parallel_size_local or 0
+    if local > settings.data_parallel_size:
+        most = settings.data_parallel_size
+        raise UsageError(f"--data-parallel-size-local: expected at most {most}, the --data-parallel-size, not {local}")

@@ -1,0 +1,124 @@
+"""What a command line settles, as plain values. What they name is not looked at here: no file, no socket, no model."""
+
+import sys
+from typing import Literal
+
+from msgspec import Struct, field
+
+from application.options import ServerOptions
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "NOTSET"]
+
+
+class HttpSettings(Struct, frozen=True, kw_only=True):
+    """Where and how HTTP is served."""
+
+    host: str | None = None
+    """None: every interface."""
+    port: int = 8000
+    """0: any free one."""
+    uds: str | None = None
+    """Path of a Unix socket, which takes the place of host and port."""
+    http_timeout_keep_alive: int = 5
+    """Seconds an idle connection is kept."""
+    http_max_request_body_size: int = 32 * 1024 * 1024
+    """Bytes; 0: no limit."""
+    shutdown_timeout: int = 0
+    """Seconds that running requests may still take once the server is told to stop."""
+    log_level: LogLevel = "INFO"
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True):
+    """Which model is served, and what is asked of it by default."""
+
+    model: str | None = None
+    """A folder or a name on the Hugging Face hub. None: the mock engine answers without one."""
+    served_model_names: tuple[str, ...]
+    """At least one. Answers carry the first."""
+    tokenizer: str | None = None
+    """None: the model's."""
+    revision: str | None = None
+    tokenizer_revision: str | None = None
+    trust_remote_code: bool = False
+    generation_config: str = "auto"
+    """`auto`: the model's own defaults, `vllm`: neutral ones, else the folder to read them from."""
+    max_model_len: int | None = None
+    """Tokens. None: the engine's to choose."""
+    max_logprobs: int = 20
+    """-1: the vocabulary."""
+    return_tokens_as_token_ids: bool = False
+
+
+class HandshakeSettings(Struct, frozen=True, kw_only=True):
+    """Which engines are let in, and how long they may take."""
+
+    engine_ready_timeout_s: int = 600
+    allow_engine_version: tuple[str, ...] = ()
+    """Versions let in besides the known ones."""
+
+
+class ServeSettings(Struct, frozen=True, kw_only=True):
+    """`northbound serve`"""
+
+    http: HttpSettings
+    model: ModelSettings
+    handshake: HandshakeSettings
+    engine: Literal["vllm", "mock"]
+    mock_step_ms: float = 0.0
+    python: str = field(default_factory=lambda: sys.executable)
+    """The interpreter that runs the engine."""
+    data_parallel_address: str = "127.0.0.1"
+    data_parallel_rpc_port: int | None = None
+    """None: any free one."""
+    data_parallel_size: int = 1
+    data_parallel_size_local: int | None = None
+    """How many of the engines are started here. None: all of them; 0: none, they are started elsewhere."""
+    engine_args: tuple[str, ...] = ()
+    """What an engine started here is given after MODEL: flags meant for both sides, then its own as they came."""
+
+    @property
+    def starts_engine(self) -> bool:
+        return self.engine == "vllm" and self.data_parallel_size_local != 0
+
+    def engine_argv(self) -> tuple[str, ...]:
+        """What follows `vllm serve` for an engine started here, less the flags that say how the two sides meet:
+        --headless, --data-parallel-address, -rpc-port, -size and -size-local."""
+        if not self.starts_engine or self.model.model is None:
+            return ()
+        return (self.model.model, *self.engine_args)
+
+
+class FrontendSettings(Struct, frozen=True, kw_only=True):
+    """`northbound frontend`: the descriptors and engines that `vllm serve` hands over."""
+
+    http: HttpSettings
+    model: ModelSettings
+    handshake: HandshakeSettings
+    listen_fd: int
+    input_listener_fd: int
+    output_listener_fd: int
+    engine_start_index: int
+    engine_count: int
+    data_parallel_size: int
+
+
+class MockEngineSettings(Struct, frozen=True, kw_only=True):
+    """`northbound mock-engine`"""
+
+    handshake_address: str
+    step_ms: float = 10.0
+    tokens_per_step: int = 1
+    engine_count: int = 1
+    vocab_size: int = 49152
+    max_model_len: int = 8192
+    fail: str | None = None
+    """How it fails; None: it does not."""
+    fail_after: int = 0
+    ready_delay_s: float = 0.0
+    vllm_version: str | None = None
+    """The version it claims. None: one that Northbound knows."""
+
+
+def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
+    """The defaults of the response stage."""
+    return ServerOptions(default_return_tokens_as_token_ids=settings.model.return_tokens_as_token_ids)

@@ -1,0 +1,37 @@
+"""From the values of flags to the settings that `serve` and `frontend` have in common."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from adapters.inbound.cli.flags import SHARED, Flag
+from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings
+
+_Settings = TypeVar("_Settings", bound=Struct)
+
+
+def fill(settings: type[_Settings], flags: Iterable[Flag], values: Mapping[str, Any], **others: Any) -> _Settings:
+    """The settings that the flags fill, the rest by default. A flag unset with None leaves the default."""
+    filled = {
+        flag.setting: tuple(value) if flag.many else value
+        for flag in flags
+        if flag.setting in settings.__struct_fields__ and (value := values.get(flag.key)) is not None
+    }
+    return settings(**filled, **others)
+
+
+def http_settings(values: Mapping[str, Any]) -> HttpSettings:
+    return fill(HttpSettings, SHARED, values)
+
+
+def handshake_settings(values: Mapping[str, Any]) -> HandshakeSettings:
+    return fill(HandshakeSettings, SHARED, values)
+
+
+def model_settings(values: Mapping[str, Any], model: str | None) -> ModelSettings:
+    names = [name for name in values.get("served_model_name", ()) if name] or [model or "mock"]
+    given = {**values, "model": model, "served_model_name": names}
+    if given.get("max_model_len") == -1:
+        del given["max_model_len"]
+    return fill(ModelSettings, SHARED, given)

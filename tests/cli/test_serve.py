@@ -1,0 +1,225 @@
+"""What `northbound serve` keeps, what it passes on, and what does not go together."""
+
+import sys
+
+import pytest
+
+from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings, ServeSettings
+from tests.cli.commands import Refusals, serve
+
+
+def test_a_model_is_served_by_vllm() -> None:
+    assert serve("org/model") == ServeSettings(
+        http=HttpSettings(),
+        model=ModelSettings(model="org/model", served_model_names=("org/model",)),
+        handshake=HandshakeSettings(),
+        engine="vllm",
+        python=sys.executable,
+    )
+    assert serve("org/model").engine_argv() == ("org/model",)
+
+
+def test_the_mock_engine_needs_no_model() -> None:
+    settings = serve("--engine", "mock", "--mock-step-ms", "2.5")
+    assert settings.engine == "mock"
+    assert settings.mock_step_ms == 2.5
+    assert settings.model == ModelSettings(served_model_names=("mock",))
+    assert settings.engine_argv() == ()
+
+
+def test_the_mock_engine_goes_by_the_model_s_name() -> None:
+    assert serve("org/model", "--engine=mock").model.served_model_names == ("org/model",)
+    assert serve("--engine=mock", "--served-model-name", "a", "b").model.served_model_names == ("a", "b")
+
+
+@pytest.mark.parametrize("words", [["m", "--port", "1"], ["--port", "1", "m"], ["--port=1", "--model=m"]])
+def test_model_comes_first_or_after_known_flags_or_by_name(words: list[str]) -> None:
+    settings = serve(*words)
+    assert settings.model.model == "m"
+    assert settings.http.port == 1
+    assert settings.engine_argv() == ("m",)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--engine", "auto"], ["--engine", "vllm"], ["--port", "1"], ["--enforce-eager", "m"], ["--", "m"]]
+)
+def test_no_model_is_an_error_that_names_the_mock_engine(refused: Refusals, words: list[str]) -> None:
+    said = refused.serve(*words)
+    assert said.startswith("no MODEL")
+    assert "--engine mock" in said
+
+
+def test_two_models_are_an_error(refused: Refusals) -> None:
+    assert refused.serve("m", "--model", "n") == "--model: MODEL is already 'm'"
+    assert refused.serve("m", "--port", "1", "n") == "unexpected argument 'n'"
+    assert refused.serve("m", "--return-tokens-as-token-ids", "true") == "unexpected argument 'true'"
+    assert serve("m", "--model", "m") == serve("m")
+
+
+def test_unknown_flags_go_to_the_engine_untouched_and_in_order() -> None:
+    settings = serve(
+        *["m", "--dtype", "bfloat16", "--port", "1", "--enforce-eager", "-tp", "2", "--cudagraph-capture-sizes"],
+        *["1", "2", "--max_num_seqs=4", "--host", "h", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
+        *["--kv-transfer-config", '{"kv_connector": "x"}', "--no-enable-prefix-caching"],
+    )
+    assert settings.http == HttpSettings(host="h", port=1)
+    assert settings.engine_args == (
+        *["--dtype", "bfloat16", "--enforce-eager", "-tp", "2", "--cudagraph-capture-sizes"],
+        *["1", "2", "--max_num_seqs=4", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
+        *["--kv-transfer-config", '{"kv_connector": "x"}', "--no-enable-prefix-caching"],
+    )
+
+
+def test_everything_after_two_dashes_goes_to_the_engine_last() -> None:
+    settings = serve("m", "--dtype", "half", "--", "--max-model-len", "8k", "anything", "--x_y=1")
+    assert settings.engine_argv() == (*["m", "--dtype", "half", "--max-model-len", "8k", "anything", "--x_y=1"],)
+    assert settings.model.max_model_len is None
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--api-key", "s"], "--api-key is not supported by Northbound yet"),
+        (["--api-ke", "s"], "--api-ke: not a flag; did you mean --api-key?"),
+        (["--stream-interval=5"], "--stream-interval is not supported by Northbound yet"),
+        (["--port", "1"], "--port is not for the engine: give it before --"),
+        (["--return-tokens-as-token-ids"], "--return-tokens-as-token-ids is not for the engine: give it before --"),
+    ],
+)
+def test_a_frontend_s_flag_is_not_lost_on_the_engine(refused: Refusals, words: list[str], problem: str) -> None:
+    assert refused.serve("m", "--", *words) == problem
+
+
+def test_flags_for_both_sides_reach_both() -> None:
+    words = {
+        "--shutdown-timeout": "3",
+        "--log-level": "DEBUG",
+        "--tokenizer": "t",
+        "--revision": "r",
+        "--tokenizer-revision": "tr",
+        "--generation-config": "vllm",
+        "--max-model-len": "2048",
+        "--max-logprobs": "-1",
+    }
+    settings = serve("m", *(word for pair in words.items() for word in pair), "--trust-remote-code=true")
+    assert settings.http == HttpSettings(shutdown_timeout=3, log_level="DEBUG")
+    assert settings.model == ModelSettings(
+        model="m",
+        served_model_names=("m",),
+        tokenizer="t",
+        revision="r",
+        tokenizer_revision="tr",
+        trust_remote_code=True,
+        generation_config="vllm",
+        max_model_len=2048,
+        max_logprobs=-1,
+    )
+    model, *rest = settings.engine_argv()
+    assert model == "m"
+    rest.remove("--trust-remote-code")
+    assert dict(zip(rest[::2], rest[1::2], strict=True)) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "engine_args"),
+    [
+        (["--max-model-len", "8k"], ("--max-model-len", "8000")),
+        (["--max_model_len=8K"], ("--max-model-len", "8192")),
+        (["--max-model-len", "auto"], ("--max-model-len", "-1")),
+        (["--log-level", "debug"], ("--log-level", "DEBUG")),
+        (["--trust-remote-code"], ("--trust-remote-code",)),
+        (["--no-trust-remote-code"], ()),
+        (["--revision", ""], ()),
+    ],
+)
+def test_the_engine_is_given_what_it_reads(words: list[str], engine_args: tuple[str, ...]) -> None:
+    assert serve("m", *words).engine_args == engine_args
+
+
+def test_flags_of_the_frontend_alone_do_not_reach_the_engine() -> None:
+    words = ["--host", "h", "--port", "1", "--uds", "/u", "--served-model-name", "a", "b"]
+    words += ["--return-tokens-as-token-ids"]
+    words += ["--http-timeout-keep-alive", "1", "--http-max-request-body-size", "1", "--engine-ready-timeout-secs", "1"]
+    words += ["--allow-engine-version", "1", "--engine", "vllm", "--python", "/p", "--data-parallel-address", "a"]
+    words += ["--data-parallel-rpc-port", "1", "--data-parallel-size", "2", "--data-parallel-size-local", "1"]
+    assert serve("m", *words).engine_argv() == ("m",)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--data-parallel-address=10.0.0.1 --data-parallel-rpc-port=5 --data-parallel-size=2 -dpl 1",
+        "--handshake-host 10.0.0.1 --handshake-port 5 --data_parallel_size=2 --data_parallel_size_local=1",
+        "-dpa 10.0.0.1 -dpp 5 -dp 2 -dpl 1",
+        "-dpa=10.0.0.1 -dpp=5 -dp=2 -dpl=1",
+    ],
+)
+def test_where_engines_report_has_several_spellings(words: str) -> None:
+    settings = serve("m", *words.split())
+    assert settings.data_parallel_address == "10.0.0.1"
+    assert settings.data_parallel_rpc_port == 5
+    assert settings.data_parallel_size == 2
+    assert settings.data_parallel_size_local == 1
+    assert settings.starts_engine
+
+
+def test_engines_may_be_started_elsewhere() -> None:
+    settings = serve("m", "--data-parallel-size-local", "0", "--max-model-len", "2048")
+    assert not settings.starts_engine
+    assert settings.engine_argv() == ()
+    assert settings.model.max_model_len == 2048
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("--dtype half", "--dtype"),
+        ("--dtype=half --enforce-eager", "--dtype"),
+        ("-tp 2", "-tp"),
+        ("-- --dtype half", "--dtype"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["--engine mock", "--data-parallel-size-local 0"])
+def test_an_engine_s_flag_needs_an_engine_to_give_it_to(refused: Refusals, words: str, name: str, mode: str) -> None:
+    said = refused.serve("m", *mode.split(), *words.split())
+    assert said == f"{name} is not a flag of Northbound's, and {mode} starts no engine to give it to"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("m --mock-step-ms 1", "--mock-step-ms needs --engine mock"),
+        ("--engine mock --python /p", "--python is of no use with --engine mock"),
+        ("m -dpl 0 --python /p", "--python is of no use with --data-parallel-size-local 0"),
+        ("--engine mock -dp 2", "--data-parallel-size is of no use with --engine mock"),
+        ("--engine mock -dpl 0", "--data-parallel-size-local is of no use with --engine mock"),
+        ("m -dpl 2", "--data-parallel-size-local: expected at most 1, the --data-parallel-size, not 2"),
+    ],
+)
+def test_flags_that_do_not_go_together(refused: Refusals, words: str, problem: str) -> None:
+    assert refused.serve(*words.split()) == problem
+
+
+def test_defaults_given_explicitly_go_with_anything() -> None:
+    assert serve("m", "--mock-step-ms", "0") == serve("m")
+    settings = serve("--engine=mock", "--data-parallel-size", "1", "--data-parallel-address", "127.0.0.1")
+    assert settings == serve("--engine=mock")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--engine", "llama"], "--engine: expected one of auto, vllm, mock, not 'llama'"),
+        (["--data-parallel-size", "0"], "--data-parallel-size/-dp: expected an integer of at least 1, not '0'"),
+        (["--mock-step-ms", "nan"], "--mock-step-ms: expected a number of at least 0, not 'nan'"),
+        (["--mock-step-ms", "-1"], "--mock-step-ms: expected a number of at least 0, not '-1'"),
+    ],
+)
+def test_bad_values(refused: Refusals, words: list[str], problem: str) -> None:
+    assert refused.serve("m", *words) == problem
+
+
+@pytest.mark.parametrize("word", ["", "None"])
+def test_an_empty_value_unsets_a_flag(word: str) -> None:
+    words = ["--host", word, "--uds", word, "--tokenizer", word, "--served-model-name", word, "--python", word]
+    assert serve("m", *words) == serve("m")
