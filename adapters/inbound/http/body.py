@@ -27,7 +27,7 @@ async def read_body(request: Request[Any, Any, Any], decoder: msgspec.json.Decod
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise MalformedBody("The content type must be application/json.")
-    if limit and int(request.headers.get("content-length") or 0) > limit:
+    if limit and _announced_length(request) > limit:
         raise BodyTooLarge(f"The request body is larger than {limit} bytes.")
     body = bytearray()
     more = True
@@ -41,6 +41,14 @@ async def read_body(request: Request[Any, Any, Any], decoder: msgspec.json.Decod
         if limit and len(body) > limit:
             raise BodyTooLarge(f"The request body is larger than {limit} bytes.")
     return decode_body(decoder, body)
+
+
+def _announced_length(request: Request[Any, Any, Any]) -> int:
+    """0 where there is none, or none that is a number: the bytes are counted as they come anyway."""
+    try:
+        return int(request.headers.get("content-length", 0))
+    except ValueError:
+        return 0
 
 
 def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | bytearray) -> T:
