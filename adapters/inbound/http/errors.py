@@ -77,7 +77,8 @@ def describe(failure: Exception) -> tuple[int, bytes]:
 def respond(_: Request[Any, Any, Any], failure: Exception) -> Response[bytes]:
     """Litestar's exception handler for everything."""
     status, body = describe(failure)
-    return Response(body, status_code=status, media_type="application/json")
+    headers = failure.headers if isinstance(failure, HTTPException) else None  # a 405 says what is allowed
+    return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
 EXCEPTION_HANDLERS: ExceptionHandlersMap = dict.fromkeys([*VERDICTS, HTTPException, Exception], respond)
