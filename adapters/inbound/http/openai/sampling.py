@@ -58,7 +58,6 @@ class SamplingFields(Struct, kw_only=True):
     user: str | None = None
     """Accepted and unused. Same as vLLM."""
 
-    add_special_tokens: Unbuilt = None
     allowed_token_ids: Unbuilt = None
     bad_words: Unbuilt = msgspec.field(default_factory=list)
     cache_salt: Unbuilt = None
@@ -70,18 +69,19 @@ class SamplingFields(Struct, kw_only=True):
     logit_bias: Unbuilt = msgspec.field(default_factory=dict)
     logprob_token_ids: Unbuilt = None
     metadata: Unbuilt = None
-    mm_payload: Unbuilt = None
+    mm_payload: Unbuilt = "tensors"
     n: Unbuilt = 1
     presence_penalty: Unbuilt = 0
     priority: Unbuilt = 0
     prompt_cache_key: Unbuilt = None
+    prompt_cache_options: Unbuilt = None
     prompt_cache_retention: Unbuilt = None
     prompt_logprobs: Unbuilt = None
     repetition_detection: Unbuilt = None
     repetition_penalty: Unbuilt = 1
-    response_format: Unbuilt = None
-    return_mm_kwargs: Unbuilt = None
-    return_token_offsets: Unbuilt = None
+    response_format: Unbuilt = msgspec.field(default_factory=lambda: {"type": "text"})
+    return_mm_kwargs: Unbuilt = False
+    return_token_offsets: Unbuilt = False
     return_weight_versions: Unbuilt = False
     routed_experts_prompt_start: Unbuilt = 0
     safety_identifier: Unbuilt = None
@@ -113,7 +113,7 @@ def refuse_unbuilt(body: SamplingFields) -> None:
     """Refuse by name what is asked for and not served, rather than answer without it."""
     for name, neutral in _unbuilt(type(body)).items():
         value = getattr(body, name)
-        if value is not None and value != neutral:
+        if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
             raise NotSupported(f"{name} is not supported by this server yet.", name)
 
 

@@ -35,6 +35,7 @@ class ChatRequest(SamplingFields, kw_only=True):
     top_logprobs: Int64 | None = None
 
     add_generation_prompt: Unbuilt = True
+    add_special_tokens: Unbuilt = False
     audio: Unbuilt = None
     chat_template: Unbuilt = None
     chat_template_kwargs: Unbuilt = None

@@ -12,6 +12,7 @@ class CompletionRequest(SamplingFields, kw_only=True):
     logprobs: Int64 | None = None
     echo: bool | None = None
 
+    add_special_tokens: Unbuilt = True
     best_of: Unbuilt = 1
     prompt_embeds: Unbuilt = None
     suffix: Unbuilt = None
