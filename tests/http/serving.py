@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 from litestar import Litestar
 
 from adapters.bootstrap.app import build_app
@@ -21,6 +22,10 @@ from application.ports.tokenizer import Tokenizer
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 ENDPOINTS = (CHAT, COMPLETIONS)
+by_endpoint = pytest.mark.parametrize(
+    "path", [pytest.param(CHAT, id="chat"), pytest.param(COMPLETIONS, id="completions")]
+)
+"""Runs a test for each endpoint, as its `path`."""
 
 JSON = {"content-type": "application/json"}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from domain.generation import FinishReason
 from tests.http.answers import Answer, answer
-from tests.http.serving import ENDPOINTS, application, post, question, with_logprobs
+from tests.http.serving import ENDPOINTS, application, by_endpoint, post, question, with_logprobs
 from tests.http.vocabulary import (
     EOS,
     HARD_ENTRIES,
@@ -68,7 +68,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("path", ENDPOINTS)
+@by_endpoint
 @pytest.mark.parametrize("output", HARD.values(), ids=HARD.keys())
 async def test_hard_tokens(path: str, output: Output) -> None:
     expected, streamed = await output.answers(path, 1)

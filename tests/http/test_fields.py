@@ -1,0 +1,276 @@
+"""Every request field that vLLM or OpenAI knows is served, or refused by name where it asks for something.
+
+The fields are listed here as vLLM 0.32 and OpenAI document them, not taken from the server's own schemas, so that one
+that a schema lacks, and would pass over in silence, is found.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from litestar import Litestar
+from msgspec import NODEFAULT, structs
+
+from adapters.inbound.http.openai.chat.schema import ChatRequest
+from adapters.inbound.http.openai.completions.schema import CompletionRequest
+from adapters.inbound.http.openai.sampling import SamplingFields, Unbuilt
+from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from tests.http.answers import answer, error_of
+from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+
+
+class Field(NamedTuple):
+    """A field that is not served: values that ask for nothing, and values that ask for something."""
+
+    neutral: list[Any]
+    asking: list[Any]
+
+
+SHARED: dict[str, Field] = {
+    "allowed_token_ids": Field([], [[1, 2], []]),
+    "bad_words": Field([[]], [["x"]]),
+    "cache_salt": Field([], ["salt"]),
+    "ec_transfer_params": Field([], [{"a": 1}, {}]),
+    "frequency_penalty": Field([0, 0.0], [0.5, -2, "0", True, False]),
+    "include_stop_str_in_output": Field([False], [True]),
+    "kv_transfer_params": Field([], [{"do_remote_decode": True}, {}]),
+    "length_penalty": Field([1, 1.0], [0.5, True]),
+    "logit_bias": Field([{}], [{"5": 1}, {"5": 0}]),
+    "logprob_token_ids": Field([], [[32, 33], []]),
+    "mm_payload": Field(["tensors"], ["none"]),
+    "n": Field([1], [2, 3, 0, -1, "1", True]),
+    "presence_penalty": Field([0, 0.0], [0.5, -2]),
+    "priority": Field([0], [1, -1]),
+    "prompt_logprobs": Field([], [0, 1, 5, -1]),
+    "repetition_detection": Field([], [{"max_pattern_size": 3}]),
+    "repetition_penalty": Field([1, 1.0], [1.1, 0.9]),
+    "response_format": Field([{"type": "text"}], [{"type": "json_object"}, SCHEMA, {"type": "structural_tag"}]),
+    "return_mm_kwargs": Field([False], [True]),
+    "return_token_offsets": Field([False], [True]),
+    "return_weight_versions": Field([False], [True]),
+    "routed_experts_prompt_start": Field([0], [1]),
+    "session_id": Field([], ["s"]),
+    "spaces_between_special_tokens": Field([True], [False]),
+    "stream_interval": Field([1], [2, 10]),
+    "structured_outputs": Field([], [{"json": {}}, {"choice": ["a"]}, {"regex": "a"}]),
+    "thinking_token_budget": Field([], [100]),
+    "truncate_prompt_tokens": Field([], [5, -1, 0]),
+    "truncation_side": Field([], ["left", "right"]),
+    "use_beam_search": Field([False], [True]),
+    "vllm_xargs": Field([], [{"a": "b"}]),
+    "watermarking": Field([], [True]),
+}
+CHAT_ONLY: dict[str, Field] = {
+    "add_generation_prompt": Field([True], [False]),
+    "add_special_tokens": Field([False], [True]),
+    "audio": Field([], [{"voice": "alloy", "format": "wav"}]),
+    "chat_template": Field([], ["{{ messages }}"]),
+    "chat_template_kwargs": Field([], [{"enable_thinking": False}]),
+    "continue_final_message": Field([False], [True]),
+    "documents": Field([], [[{"title": "t", "text": "x"}]]),
+    "echo": Field([False], [True]),
+    "function_call": Field(["none"], ["auto", {"name": "f"}]),
+    "functions": Field([], [[{"name": "f"}]]),
+    "include_reasoning": Field([True], [False]),
+    "media_io_kwargs": Field([], [{"video": {"num_frames": 4}}]),
+    "metadata": Field([], [{"a": "b"}]),
+    "mm_processor_kwargs": Field([], [{"num_crops": 4}]),
+    "modalities": Field([["text"]], [["text", "audio"], ["audio"]]),
+    "moderation": Field([], [{"model": "omni-moderation-latest"}]),
+    "parallel_tool_calls": Field([True], [False]),
+    "prediction": Field([], [{"type": "content", "content": "x"}]),
+    "prompt_cache_key": Field([], ["k"]),
+    "prompt_cache_options": Field([], [{"mode": "explicit"}]),
+    "prompt_cache_retention": Field([], ["24h", "in_memory"]),
+    "reasoning_effort": Field([], ["none", "low", "high"]),
+    "return_prompt_text": Field([False], [True]),
+    "safety_identifier": Field([], ["user"]),
+    "service_tier": Field(["auto"], ["flex", "priority"]),
+    "store": Field([False], [True]),
+    "tool_choice": Field(["none"], ["auto", "required", {"type": "function", "function": {"name": "f"}}]),
+    "tools": Field([], [[TOOL], []]),
+    "verbosity": Field([], ["low", "high"]),
+    "web_search_options": Field([], [{}]),
+}
+COMPLETIONS_ONLY: dict[str, Field] = {
+    "add_special_tokens": Field([True], [False]),
+    "best_of": Field([1], [2]),
+    "prompt_embeds": Field([], ["AAAA", ["AAAA"]]),
+    "suffix": Field([], [" end"]),
+}
+UNBUILT = {CHAT: SHARED | CHAT_ONLY, COMPLETIONS: SHARED | COMPLETIONS_ONLY}
+SCHEMAS: dict[str, type[SamplingFields]] = {CHAT: ChatRequest, COMPLETIONS: CompletionRequest}
+
+BUILT_SHARED: dict[str, list[Any]] = {
+    "model": [None, "", "m"],
+    "temperature": [None, 0, 0.5, 1, 2, 1e-9],
+    "top_p": [None, 0.1, 1],
+    "top_k": [None, -1, 0, 1, 50],
+    "min_p": [None, 0, 0.5, 1],
+    "seed": [None, -1, 0, 2**63 - 1, -(2**63)],
+    "stop": [None, "z", [], ["y", "z"], ["v", "w", "y", "z"]],
+    "stop_token_ids": [None, [], [5, 6]],
+    "ignore_eos": [None, False, True],
+    "min_tokens": [None, 0, 2],
+    "stream": [None, False],
+    "stream_options": [None],
+    "skip_special_tokens": [None, False, True],
+    "return_tokens_as_token_ids": [None, False, True],
+    "return_token_ids": [None, False, True],
+    "request_id": [None, "", "x"],
+    "user": [None, "me"],
+    "max_tokens": [None, 1 + 1, 100, 8192],
+}
+BUILT: dict[str, dict[str, list[Any]]] = {
+    CHAT: BUILT_SHARED
+    | {
+        "max_completion_tokens": [None, 2, 100],
+        "logprobs": [None, False, True],
+        "top_logprobs": [None, 0],
+    },
+    COMPLETIONS: BUILT_SHARED | {"logprobs": [None, 0, 1, 20], "echo": [None, False, True]},
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(steps(104, 105))
+
+
+@pytest.fixture(scope="module")
+def app(engine: ScriptedEngine) -> Litestar:
+    return application(engine)
+
+
+def listed(fields_of: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Runs a test for each endpoint and each of its fields."""
+    return pytest.mark.parametrize(
+        ("path", "name"),
+        [
+            pytest.param(path, name, id=f"{'chat' if path == CHAT else 'completions'}-{name}")
+            for path, fields in fields_of.items()
+            for name in fields
+        ],
+    )
+
+
+@listed(UNBUILT)
+async def test_what_is_not_served_is_refused_by_name(
+    app: Litestar, engine: ScriptedEngine, path: str, name: str
+) -> None:
+    submitted = len(engine.submitted)
+    for value in UNBUILT[path][name].asking:
+        error = error_of(await post(app, path, question(path) | {name: value}), 400)
+        assert error["param"] == name, value
+        assert name in error["message"]
+    assert len(engine.submitted) == submitted
+
+
+@listed(UNBUILT)
+async def test_what_asks_for_nothing_is_taken(app: Litestar, path: str, name: str) -> None:
+    for value in (None, *UNBUILT[path][name].neutral):
+        assert answer(await post(app, path, question(path) | {name: value})).text == "hi"
+
+
+@by_endpoint
+def test_schemas_know_every_field(path: str) -> None:
+    known = {field.name for field in structs.fields(SCHEMAS[path])}
+    assert not (set(UNBUILT[path]) | set(BUILT[path])) - known
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    path: {
+        field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
+        for field in structs.fields(schema)
+        if field.type == Unbuilt
+    }
+    for path, schema in SCHEMAS.items()
+}
+"""What the schemas say of what is not served."""
+
+
+@listed(DEFAULTS)
+async def test_every_field_of_a_schema_that_is_not_served(app: Litestar, path: str, name: str) -> None:
+    assert answer(await post(app, path, question(path) | {name: DEFAULTS[path][name]})).text == "hi"
+    assert error_of(await post(app, path, question(path) | {name: {"un": "likely"}}), 400)["param"] == name
+
+
+@listed(BUILT)
+async def test_served_fields_take_their_values(app: Litestar, path: str, name: str) -> None:
+    for value in BUILT[path][name]:
+        assert answer(await post(app, path, question(path, "hi") | {name: value})).text.endswith("hi")
+
+
+@by_endpoint
+async def test_what_nobody_knows_is_ignored(app: Litestar, path: str) -> None:
+    unknown = {"nobody_knows": 1, "N": 2, "": [], "guided_json": {}, "logprob": {"a": [None, True, 1.5, "x"]}}
+    assert answer(await post(app, path, question(path) | unknown)).text == "hi"
+
+
+async def test_what_reaches_the_engine(app: Litestar, engine: ScriptedEngine) -> None:
+    fields = {
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "top_k": 7,
+        "min_p": 0.125,
+        "seed": 11,
+        "stop_token_ids": [5, 6],
+        "ignore_eos": True,
+        "min_tokens": 2,
+        "max_tokens": 9,
+    }
+    for path in UNBUILT:
+        await post(app, path, question(path) | fields)
+        sampling = engine.submitted[-1].sampling
+        assert {name: getattr(sampling, name) for name in fields} == fields
+
+
+async def test_max_completion_tokens_wins(app: Litestar, engine: ScriptedEngine) -> None:
+    await post(app, CHAT, question(CHAT, max_tokens=3, max_completion_tokens=5))
+    assert engine.submitted[-1].sampling.max_tokens == 5
+
+
+async def test_how_much_is_generated_by_default(app: Litestar, engine: ScriptedEngine) -> None:
+    """Completions 16, as OpenAI; chat all that fits behind the prompt."""
+    await post(app, COMPLETIONS, question(COMPLETIONS, "abc"))
+    assert engine.submitted[-1].sampling.max_tokens == 16
+    await post(app, CHAT, question(CHAT, "abc"))
+    assert engine.submitted[-1].sampling.max_tokens == 8192 - 5
+
+
+async def test_what_fits_is_the_most(app: Litestar, engine: ScriptedEngine) -> None:
+    await post(app, COMPLETIONS, question(COMPLETIONS, "a" * 8000, max_tokens=8192))
+    assert engine.submitted[-1].sampling.max_tokens == 192
+
+
+class TestMessages:
+    """What of a conversation reaches the engine, in the tokens of the template."""
+
+    @pytest.mark.parametrize(
+        ("messages", "prompt"),
+        [
+            ([{"role": "user", "content": "a"}], [258, 97, 259]),
+            ([{"role": "user", "content": [{"type": "text", "text": "a"}]}], [258, 97, 259]),
+            ([{"role": "user", "content": ""}], [258, 259]),
+            ([{"role": "user", "content": None}], [258, 259]),
+            ([{"role": "user"}], [258, 259]),
+            ([{"role": "user", "content": []}], [258, 259]),
+            (
+                [{"role": "system", "content": "s"}, {"role": "user", "content": "a", "name": "ann"}],
+                [260, 115, 258, 97, 259],
+            ),
+            (
+                [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "tool_calls": []}],
+                [258, 97, 259, 98, 257, 259],
+            ),
+            ([{"role": "user", "content": "a", "nobody_knows": {}}], [258, 97, 259]),
+        ],
+    )
+    async def test_prompt(
+        self, app: Litestar, engine: ScriptedEngine, messages: list[dict[str, Any]], prompt: list[int]
+    ) -> None:
+        assert answer(await post(app, CHAT, {"messages": messages})).text == "hi"
+        assert list(engine.submitted[-1].prompt_token_ids) == prompt
