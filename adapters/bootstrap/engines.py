@@ -15,6 +15,7 @@ from adapters.outbound.vllm_engine.connect import connect_external, connect_mana
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, run_emulator
 from adapters.outbound.vllm_engine.process import EngineCommand
 from application.ports.engine import EngineCore
+from domain.errors import EngineFailure
 
 MOCK_MAX_MODEL_LEN = 8192
 
@@ -80,16 +81,19 @@ def run_mock_engine(settings: MockEngineSettings) -> int:
     """Plays an engine core until it is told to stop; gives the exit status."""
     generator = DeterministicModel(settings.vocab_size, max_model_len=settings.max_model_len)
     known = {} if settings.vllm_version is None else {"vllm_version": settings.vllm_version}
-    emulated = EmulatorSettings(
-        handshake_address=settings.handshake_address,
-        engine_count=settings.engine_count,
-        step_ms=settings.step_ms,
-        tokens_per_step=settings.tokens_per_step,
-        vocab_size=settings.vocab_size,
-        max_model_len=settings.max_model_len,
-        fail=settings.fail,
-        fail_after=settings.fail_after,
-        ready_delay_s=settings.ready_delay_s,
-        **known,
-    )
+    try:
+        emulated = EmulatorSettings(
+            handshake_address=settings.handshake_address,
+            engine_count=settings.engine_count,
+            step_ms=settings.step_ms,
+            tokens_per_step=settings.tokens_per_step,
+            vocab_size=settings.vocab_size,
+            max_model_len=settings.max_model_len,
+            fail=settings.fail,
+            fail_after=settings.fail_after,
+            ready_delay_s=settings.ready_delay_s,
+            **known,
+        )
+    except ValueError as error:
+        raise EngineFailure(str(error)) from None
     return run_emulator(emulated, generator.start)
