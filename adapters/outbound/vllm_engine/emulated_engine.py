@@ -68,7 +68,8 @@ class Generation(Protocol):
 
 Generate = Callable[[GenerationRequest], Generation]
 Observe = Callable[[str, str], None]
-"""Is told what happens, `admitted`, `finished` or `aborted`, to which request id."""
+"""Is told what happens to which request id: `admitted`, then `finished` or `aborted`; `abort ignored` if it is not
+running. Called from the engine's thread."""
 
 Message = tuple[int, list[bytes]]
 """Frames for the frontend process of that index."""
@@ -137,8 +138,8 @@ class EmulatedEngine:
         if kind == ABORT:
             # Same as vLLM: who aborts hears no more of the request.
             for request_id in self._decode_aborts(body):
-                if self._running.pop(request_id, None) is not None:
-                    self._observe("aborted", request_id)
+                known = self._running.pop(request_id, None) is not None
+                self._observe("aborted" if known else "abort ignored", request_id)
             self._measure()
         elif kind == UTILITY:
             return [self._call(self._decode_utility(body), now)]

@@ -17,7 +17,7 @@ import zmq
 from msgspec import Struct
 
 from adapters.outbound.vllm_engine.emulated_engine import INVALID, PAUSED, EmulatedEngine, Faults, Generate, Observe
-from adapters.outbound.vllm_engine.emulated_link import LINGER_MS, Context, EngineLink, received
+from adapters.outbound.vllm_engine.emulated_link import LINGER_MS, Context, EngineLink, Socket, received
 from adapters.outbound.vllm_engine.wire import ENGINE_CORE_DEAD, EngineReady, FinishCode
 
 FAILURES: Final = {
@@ -86,7 +86,6 @@ class EngineCoreEmulator:
     """Plays engines in the thread that calls `run`."""
 
     def __init__(self, settings: EmulatorSettings, generate: Generate, observe: Observe = _log_event) -> None:
-        """`observe` is called from that thread."""
         self._settings = settings
         self._failure = settings.fail if settings.fail in ("dead", "exit", "disconnect", "stall", "garbage") else None
         self._stop_requested, self._stop = socket.socketpair()
@@ -126,21 +125,28 @@ class EngineCoreEmulator:
         except _Failed:
             return 1
         finally:
-            context.destroy(linger=LINGER_MS)
+            is_connected = any(link.inputs for link in self._links)
+            context.destroy(linger=LINGER_MS if is_connected else 0)
             self._stop_requested.close()
             self._stop.close()
 
     def _connect(self, context: Context) -> None:
-        """The handshake of all engines: hello, addresses, model loaded, ready."""
-        handshakes = [link.say_hello(context, self._settings.handshake_address) for link in self._links]
-        for handshake in handshakes:
+        """The handshake of each engine: hello, addresses, model loaded, ready."""
+        waiting = {link.say_hello(context, self._settings.handshake_address): link for link in self._links}
+        for handshake in waiting:
             self._poller.register(handshake, zmq.POLLIN)
-            while handshake not in self._poll(None):
-                pass
-            self._poller.unregister(handshake)
-        self._sleep(self._settings.ready_delay_s)
-        for link, handshake in zip(self._links, handshakes, strict=True):
-            link.say_ready(context, handshake, self._ready(link.engine.index))
+        loaded_at: dict[Socket, float] = {}
+        while waiting:
+            readable = self._poll(min(loaded_at.values(), default=math.inf) - time.monotonic())
+            now = time.monotonic()
+            for handshake, link in list(waiting.items()):
+                if handshake in readable:
+                    self._poller.unregister(handshake)
+                    loaded_at[handshake] = now + self._settings.ready_delay_s
+                if now >= loaded_at.get(handshake, math.inf):
+                    del waiting[handshake], loaded_at[handshake]
+                    link.say_ready(context, handshake, self._ready(link.engine.index))
+        for link in self._links:
             for source in link.inputs:
                 self._poller.register(source, zmq.POLLIN)
 
@@ -163,7 +169,7 @@ class EngineCoreEmulator:
             busy = any(link.engine.has_work for link in self._links)
             now = time.monotonic()
             due = min(due, now + step_s) if busy else math.inf
-            readable = self._poll(max(0.0, due - now) if busy else None)
+            readable = self._poll(due - now)
             now = time.monotonic()
             for link in self._links:
                 for source in link.inputs:
@@ -200,19 +206,15 @@ class EngineCoreEmulator:
                         self._poller.unregister(source)
                     if failure == "disconnect":
                         link.close()
-                self._sleep(math.inf)
+                while True:  # until stopped
+                    self._poll()
 
-    def _sleep(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self._poll(None if math.isinf(left) else left)
-
-    def _poll(self, timeout_s: float | None) -> set[object]:
+    def _poll(self, timeout_s: float = math.inf) -> set[object]:
         """Sockets with something to read. Raises _Stopped."""
         # In whole milliseconds, rounded up: the schedule is absolute, so being late does not add up, while a wait
         # that is too short would be a busy one.
-        events = self._poller.poll(None if timeout_s is None else math.ceil(timeout_s * 1000))
-        readable: set[object] = {source for source, _ in events}
+        timeout_ms = None if math.isinf(timeout_s) else max(0, math.ceil(timeout_s * 1000))
+        readable: set[object] = {source for source, _ in self._poller.poll(timeout_ms)}
         if self._stop_requested.fileno() in readable:
             raise _Stopped
         return readable
