@@ -59,16 +59,28 @@ async def disconnected(receive: Receive) -> None:
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled when the client leaves: then ClientGone is raised."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(disconnected(receive))
+    """The result of `work`, which is cancelled when the client leaves: then ClientGone is raised.
+
+    `work` runs in the caller's task: were it a task of its own, a cancellation of the caller could come between its
+    result and whoever is to close that.
+    """
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - it is running
+    cancelled_before, gone = task.cancelling(), False
+
+    async def leave() -> None:
+        nonlocal gone
+        await disconnected(receive)
+        gone = task.cancel()
+
+    leaving = asyncio.ensure_future(leave())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientGone("The client closed the connection.")
-        return working.result()
+        return await work
+    except asyncio.CancelledError:
+        if gone and task.cancelling() == cancelled_before + 1:
+            raise ClientGone("The client closed the connection.") from None
+        raise
     finally:
         leaving.cancel()
-        if not working.done():
-            working.cancel()
-            await asyncio.wait((working,))
+        if gone:
+            task.uncancel()
