@@ -145,7 +145,7 @@ def app(engine: ScriptedEngine) -> Litestar:
     return application(engine)
 
 
-def listed(fields_of: Mapping[str, Mapping[str, Any]]) -> Any:
+def listed(fields_of: Mapping[str, Mapping[str, Any]]) -> pytest.MarkDecorator:
     """Runs a test for each endpoint and each of its fields."""
     return pytest.mark.parametrize(
         ("path", "name"),

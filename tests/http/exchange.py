@@ -1,0 +1,93 @@
+"""One HTTP exchange with the application, driven by hand: the test decides what the client reads and when it leaves."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Litestar
+
+PATIENCE_S = 5.0
+"""How long anything may take that is not itself the point of a test."""
+
+
+class Exchange:
+    """A client whose request is under way. It reads what it is sent, unless told not to, and stays until told to leave.
+
+    As a server does, a send to a client that does not read waits, until the client is gone: then it does nothing.
+    """
+
+    def __init__(self, app: Litestar, path: str, body: dict[str, Any], *, reads: bool = True) -> None:
+        self.status: int | None = None
+        self.received = b""
+        self.complete = False
+        self._body: bytes | None = json.dumps(body).encode()
+        self._left = asyncio.Event()
+        self._reads = asyncio.Event()
+        if reads:
+            self._reads.set()
+        self._progress = asyncio.Condition()
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"content-type", b"application/json")],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 80),
+        }
+        self.served = asyncio.create_task(app(scope, self._receive, self._send))  # type: ignore[arg-type]
+
+    def leave(self) -> None:
+        self._left.set()
+
+    def stop_reading(self) -> None:
+        self._reads.clear()
+
+    def read_on(self) -> None:
+        self._reads.set()
+
+    async def until(self, seen: Callable[["Exchange"], bool]) -> None:
+        """Wait until what was received is as wanted."""
+        async with asyncio.timeout(PATIENCE_S), self._progress:
+            await self._progress.wait_for(lambda: seen(self))
+
+    async def until_received(self, content: bytes) -> None:
+        await self.until(lambda exchange: content in exchange.received)
+
+    async def end(self) -> None:
+        """Wait until the application is done with it."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.served
+
+    async def _receive(self) -> dict[str, Any]:
+        body, self._body = self._body, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await _either(self._reads, self._left)
+        if self._left.is_set():
+            return
+        async with self._progress:
+            self.received += message.get("body", b"")
+            self.complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+            self._progress.notify_all()
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
