@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-import zmq
-
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.handshake import READY_TIMEOUT, EngineFacts, Handshake, shake_hands
 from adapters.outbound.vllm_engine.process import EngineCommand, EngineNotStarted, EngineProcess, check_interpreter
 from adapters.outbound.vllm_engine.transport import (
     EngineSockets,
     adopted_sockets,
-    bind_tcp,
+    doorstep,
     endpoint_of,
     local_sockets,
     network_sockets,
@@ -38,15 +36,14 @@ async def connect_managed(
     """
     await check_interpreter(command.python)
     engines = range(command.data_parallel_size)
-    with local_sockets() if command.is_local else network_sockets(host) as sockets:
-        doorstep = _doorstep(sockets, host, port)
-        address = urlsplit(endpoint_of(doorstep))
+    with doorstep(host, port) as door, local_sockets() if command.is_local else network_sockets(host) as sockets:
+        address = urlsplit(endpoint_of(door))
         process = EngineProcess(command.line(address.hostname or host, address.port or port))
         is_ready = False
         try:
             await process.start()
             handshake = Handshake(engines, sockets.addresses, allow_engine_version)
-            facts = await _unless_it_ends(process, shake_hands(sockets, handshake, doorstep, ready_timeout))
+            facts = await _unless_it_ends(process, shake_hands(sockets, handshake, door, ready_timeout))
             is_ready = True
             async with _serving(sockets, engines, facts) as engine:
                 watch = asyncio.create_task(_tell_of_end(process, engine))
@@ -70,10 +67,11 @@ async def connect_external(
 ) -> AsyncIterator[ZmqEngineCore]:
     """Wait at `host` and `port` for engines that are started elsewhere. Raises EngineFailure when they do not come."""
     engines = range(engine_count)
-    with network_sockets(host) as sockets:
-        doorstep = _doorstep(sockets, host, port)
+    # the port that was asked for first, lest one of the sockets be given it
+    with doorstep(host, port) as door, network_sockets(host) as sockets:
+        logger.info("waiting for engines at %s", endpoint_of(door))
         handshake = Handshake(engines, sockets.addresses, allow_engine_version)
-        facts = await shake_hands(sockets, handshake, doorstep, ready_timeout)
+        facts = await shake_hands(sockets, handshake, door, ready_timeout)
         async with _serving(sockets, engines, facts) as engine:
             yield engine
 
@@ -107,14 +105,6 @@ async def _serving(sockets: EngineSockets, engines: Sequence[int], facts: Engine
         yield engine
     finally:
         await engine.aclose()
-
-
-def _doorstep(sockets: EngineSockets, host: str, port: int) -> "zmq.Socket[bytes]":
-    doorstep = sockets.context.socket(zmq.ROUTER)
-    doorstep.setsockopt(zmq.ROUTER_HANDOVER, 1)  # an engine that is started anew comes under the same identity
-    bind_tcp(doorstep, host, port)
-    logger.info("waiting for engines at %s", endpoint_of(doorstep))
-    return doorstep
 
 
 async def _unless_it_ends(process: EngineProcess, greeting: Awaitable[EngineFacts]) -> EngineFacts:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 LIBC = ctypes.CDLL(None)
@@ -42,7 +43,7 @@ def main(grace: float, command: list[str]) -> int:
 
     try:
         child = subprocess.Popen(  # noqa: S603 (whatever the operator names is run)
-            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_guard
+            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=partial(die_with, os.getpid())
         )
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
@@ -117,9 +118,11 @@ def send(pids: set[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def die_with_guard() -> None:
+def die_with(guard: int) -> None:
     """In the child: should the guard itself be killed, be told to end."""
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != guard:
+        os._exit(1)  # it was killed before
 
 
 def prctl(option: int, value: int) -> None:

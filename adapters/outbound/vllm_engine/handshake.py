@@ -127,9 +127,9 @@ class Handshake:
 
 
 async def shake_hands(
-    sockets: EngineSockets, handshake: Handshake, doorstep: "zmq.Socket[bytes] | None", seconds: float
+    sockets: EngineSockets, handshake: Handshake, door: "zmq.Socket[bytes] | None", seconds: float
 ) -> EngineFacts:
-    """Wait until all engines are ready, for at most so many seconds. `doorstep` is the bound ROUTER socket where they
+    """Wait until all engines are ready, for at most so many seconds. `door` is the bound ROUTER socket where they
     say hello, if it is here that they do. May be cancelled at any moment. Raises HandshakeFailed."""
     complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     failures: list[HandshakeFailed] = []
@@ -142,12 +142,12 @@ async def shake_hands(
         if not complete.done() and (failures or handshake.is_complete):
             complete.set_result(None)
 
-    def receive_status(door: "zmq.Socket[bytes]") -> None:
-        identity, *_, payload = door.recv_multipart(zmq.NOBLOCK)
+    def receive_status(source: "zmq.Socket[bytes]") -> None:
+        identity, *_, payload = source.recv_multipart(zmq.NOBLOCK)
 
         def answer() -> None:
             if (reply := handshake.on_status(identity, payload)) is not None:
-                door.send_multipart((identity, reply), zmq.NOBLOCK)
+                source.send_multipart((identity, reply), zmq.NOBLOCK)
 
         attempt(answer)
 
@@ -155,7 +155,7 @@ async def shake_hands(
         on_input=lambda identity, payload: attempt(lambda: handshake.on_connected(identity, payload)),
         on_lost=lambda identity: attempt(lambda: handshake.on_lost(identity)),
     )
-    reader = None if doorstep is None else EdgeReader(doorstep, partial(receive_status, doorstep))
+    reader = None if door is None else EdgeReader(door, partial(receive_status, door))
     try:
         async with asyncio.timeout(seconds):
             await complete

@@ -43,13 +43,8 @@ class EngineSockets:
     """
 
     def __init__(
-        self,
-        context: "zmq.Context[zmq.Socket[bytes]]",
-        requests: "zmq.Socket[bytes]",
-        outputs: "zmq.Socket[bytes]",
-        monitor: "zmq.Socket[bytes]",
+        self, requests: "zmq.Socket[bytes]", outputs: "zmq.Socket[bytes]", monitor: "zmq.Socket[bytes]"
     ) -> None:
-        self.context = context
         self._input = requests
         self._output = outputs
         self._monitor = monitor
@@ -117,6 +112,16 @@ class EngineSockets:
 
 
 @contextmanager
+def doorstep(host: str, port: int) -> Iterator["zmq.Socket[bytes]"]:
+    """Where engines say hello: a ROUTER socket at a TCP port of `host`; 0 is a free one."""
+    with _context() as context:
+        door = context.socket(zmq.ROUTER)
+        door.setsockopt(zmq.ROUTER_HANDOVER, 1)  # an engine that is started anew comes under the same identity
+        _bind_tcp(door, host, port)
+        yield door
+
+
+@contextmanager
 def local_sockets() -> Iterator[EngineSockets]:
     """Sockets for engines on this machine: Unix sockets in a directory that only this user may enter."""
     directory = Path(tempfile.mkdtemp(prefix="northbound-"))
@@ -133,8 +138,8 @@ def local_sockets() -> Iterator[EngineSockets]:
 def network_sockets(host: str) -> Iterator[EngineSockets]:
     """Sockets for engines anywhere: free TCP ports of `host`, the name or address that engines know this one by."""
     with _sockets() as sockets:
-        bind_tcp(sockets._input, host)
-        bind_tcp(sockets._output, host)
+        _bind_tcp(sockets._input, host)
+        _bind_tcp(sockets._output, host)
         yield sockets
 
 
@@ -147,40 +152,34 @@ def adopted_sockets(input_fd: int, output_fd: int) -> Iterator[EngineSockets]:
         yield sockets
 
 
-def bind_tcp(target: "zmq.Socket[bytes]", host: str, port: int = 0) -> None:
-    """Bind to a port of one of our own addresses, or to a free one. Raises TransportFailure."""
-    try:
-        family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise TransportFailure(f"Cannot listen for engines at {host}: {error}.") from error
-    if family == socket.AF_INET6:
-        target.setsockopt(zmq.IPV6, 1)
-    _bind(target, _tcp(str(address[0]), port or "*"))
-
-
 def endpoint_of(bound: "zmq.Socket[bytes]") -> str:
     """Where others connect to."""
     return bound.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
 
 @contextmanager
-def _sockets() -> Iterator[EngineSockets]:
+def _context() -> Iterator["zmq.Context[zmq.Socket[bytes]]"]:
     context = zmq.Context()
     try:
+        yield context
+    finally:
+        context.destroy(linger=LINGER_MS)
+
+
+@contextmanager
+def _sockets() -> Iterator[EngineSockets]:
+    with _context() as context:
         requests, outputs = context.socket(zmq.ROUTER), context.socket(zmq.PULL)
         for option in (zmq.SNDHWM, zmq.RCVHWM):
             requests.setsockopt(option, 0)
         requests.setsockopt(zmq.ROUTER_MANDATORY, 1)
         outputs.setsockopt(zmq.RCVHWM, 0)
-        monitor = requests.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        sockets = EngineSockets(context, requests, outputs, monitor)
+        sockets = EngineSockets(requests, outputs, requests.get_monitor_socket(zmq.EVENT_DISCONNECTED))
         try:
             yield sockets
         finally:
             sockets.stop_reading()
             requests.disable_monitor()
-    finally:
-        context.destroy(linger=LINGER_MS)
 
 
 def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
@@ -202,6 +201,16 @@ def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
         target.setsockopt(zmq.IPV6, 1)
     target.setsockopt(zmq.USE_FD, descriptor)
     _bind(target, f"ipc://{name}" if is_unix else _tcp(name[0], name[1]))
+
+
+def _bind_tcp(target: "zmq.Socket[bytes]", host: str, port: int = 0) -> None:
+    try:
+        family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise TransportFailure(f"Cannot listen for engines at {host}: {error}.") from error
+    if family == socket.AF_INET6:
+        target.setsockopt(zmq.IPV6, 1)
+    _bind(target, _tcp(str(address[0]), port or "*"))
 
 
 def _bind(target: "zmq.Socket[bytes]", endpoint: str) -> None:
