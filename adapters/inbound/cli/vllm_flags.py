@@ -58,6 +58,11 @@ def _holds_nothing(values: object) -> bool:
     return isinstance(values, list) and not any(values)
 
 
+def _profiles_nothing(config: object) -> bool:
+    # vllm serve writes it out in full even when it was not given, with no profiler in it
+    return config in _EMPTY or (isinstance(config, dict) and not config.get("profiler"))
+
+
 def _parses_no_reasoning(config: object) -> bool:
     parsers = ("reasoning_parser", "reasoning_parser_plugin")
     return isinstance(config, dict) and not any(config.get(parser) for parser in parsers)
@@ -155,7 +160,6 @@ _OF_BOTH_SIDES = (
             "mm-tensor-ipc": "direct_rpc",
             "otlp-traces-endpoint": None,
             "override-generation-config": {},
-            "profiler-config": None,
             "reasoning-parser": "",
             "reasoning-parser-plugin": "",
             "show-hidden-metrics-for-version": None,
@@ -174,6 +178,7 @@ _OF_BOTH_SIDES = (
     VllmFlag(name="runner", takes="a value", asks_for_nothing=_only("auto", "generate"), for_engine=True),
     VllmFlag(name="convert", takes="a value", asks_for_nothing=_only("auto", "none"), for_engine=True),
     VllmFlag(name="tokenizer-mode", takes="a value", asks_for_nothing=_only("auto", "hf"), for_engine=True),
+    VllmFlag(name="profiler-config", takes="a value", asks_for_nothing=_profiles_nothing),
     # All but the reasoning parser in it is the engine's.
     VllmFlag(name="structured-outputs-config", takes="a value", asks_for_nothing=_parses_no_reasoning, for_engine=True),
     VllmFlag(name="structured-outputs-config.reasoning_parser", takes="a value", asks_for_nothing=_only("")),
