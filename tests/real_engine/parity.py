@@ -69,11 +69,15 @@ def stream_shape(chunks: Sequence[Json]) -> StreamShape:
 
 def _shape(value: Any, key: str = "") -> str:
     match value:
-        case dict() if key != "top_logprobs":
+        case dict() if value and all(isinstance(each, float) for each in value.values()):
+            return "{token: float}"
+        case dict():
             return "{" + ", ".join(f"{name}: {_shape(each, name)}" for name, each in value.items()) + "}"
+        case list() if key == "bytes":
+            return "[int]"  # theirs are none for part of a character
         case list():
             # rows look alike, but for the first of an echoed prompt
-            return "[" + ", ".join(sorted({_shape(each, key) for each in value})) + "]"
+            return "[" + ", ".join(sorted({_shape(each) for each in value})) + "]"
         case None:
             return "null"
     return type(value).__name__
