@@ -203,14 +203,17 @@ def test_garbage_is_sent_once(frontend: Frontend) -> None:
     assert [message[:1] == b"\xc1" for message in messages] == [False, True, False, False]
 
 
-def test_stall_gives_no_more(frontend: Frontend) -> None:
+def test_stall_gives_no_more_but_stays_connected(frontend: Frontend) -> None:
     process = frontend.start(fail="stall", fail_after=2)
+    monitor = frontend.input.get_monitor_socket(zmq.EVENT_DISCONNECTED)
     frontend.greet()
     frontend.add("r", max_tokens=100)
     for _ in range(2):
         frontend.receive()
     assert not frontend.output.poll(100)
+    assert not monitor.poll(0)
     assert process.poll() is None
+    monitor.close()
 
 
 def test_an_unknown_failure_is_refused() -> None:
