@@ -1,5 +1,6 @@
 """A stream's chunks put together are the answer that is not streamed, however many tokens a step brings."""
 
+import asyncio
 from typing import Any, NamedTuple
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
-from domain.generation import FinishReason
+from domain.generation import FinishReason, TokenDelta
 from tests.http.answers import Answer, answer
+from tests.http.exchange import Exchange
 from tests.http.serving import ENDPOINTS, application, by_endpoint, post, question, with_logprobs
 from tests.http.vocabulary import (
     EOS,
@@ -112,3 +114,34 @@ async def test_any_tokens(path: str, output: Output, tokens_per_step: int) -> No
     assert expected.usage["completion_tokens"] == len(expected.tokens)
     for stop in output.fields["stop"]:
         assert stop not in expected.text or output.fields["min_tokens"]
+
+
+@by_endpoint
+async def test_each_step_is_sent_as_it_comes(path: str) -> None:
+    """A client sees a step before the engine makes the next one."""
+    gates = [asyncio.Event() for _ in range(3)]
+    engine = ScriptedEngine([gates[0], TokenDelta([97]), gates[1], TokenDelta([98]), gates[2], TokenDelta([99])])
+    exchange = Exchange(application(engine), path, question(path, stream=True))
+    await engine.next_submitted()
+    assert exchange.received == b""
+    for gate, letter in zip(gates, (b"a", b"b", b"c"), strict=True):
+        gate.set()
+        await exchange.until_received(b'"%b"' % letter)
+    await exchange.until(lambda exchange: exchange.complete)
+    await exchange.end()
+    assert exchange.received.endswith(b"data: [DONE]\n\n")
+
+
+@by_endpoint
+async def test_rows_do_not_wait_for_held_text(path: str) -> None:
+    """Contract 7.3: text that can become a stop string is held back, the rows of its tokens are not."""
+    gate = asyncio.Event()
+    first, *others = steps(*b"abc!")
+    engine = ScriptedEngine([first, gate, *others])
+    body = question(path, stream=True, stop=["abcd"], **with_logprobs(path, 0))
+    exchange = Exchange(application(engine), path, body)
+    await exchange.until_received(b'"a"')
+    assert b'"finish_reason":null' in exchange.received
+    gate.set()
+    await exchange.until_received(b'"abc!"')
+    await exchange.end()
