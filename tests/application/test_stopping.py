@@ -86,6 +86,16 @@ class TestStopString:
         assert served.metrics.reasons == ["stop"]
         assert served.is_idle
 
+    async def test_the_engine_is_stopped_at_once_however_long_the_reader_takes_to_close(self) -> None:
+        served = serve(steps(*b"1 2 3"))
+
+        generation = await served(completion(stop=["2"]))
+        while (await anext(generation)).finish_reason is None:
+            pass
+
+        assert served.engine.aborted == ["r"]
+        assert served.is_idle
+
     async def test_nothing_comes_behind_it(self) -> None:
         generation = await serve(steps(*b"1 2 3"))(completion(stop=["2"]))
         await read(generation)
