@@ -1,0 +1,1 @@
+"""Chat templates in Jinja, as models come with them."""

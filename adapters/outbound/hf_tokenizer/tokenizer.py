@@ -1,0 +1,107 @@
+"""The vocabulary of a Hugging Face model, over the tokenizers library alone."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import tokenizers
+
+from adapters.outbound.hf_tokenizer.vocabulary import VocabularyNotation
+from application.ports.tokenizer import Tokenizer
+from domain.token_text import TokenPiece
+
+_LACKING: Final = TokenPiece.of(b"")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class HfTokenizer(Tokenizer):
+    """Reads each token once, from the vocabulary itself; text is their joined bytes, whatever a decoder makes of it."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
+        """Truncation and padding that come with the tokenizer are switched off.
+
+        Raises NotationNotKnown."""
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._notation = VocabularyNotation(tokenizer)
+        self._vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self._pieces = _Pieces(tokenizer, self._notation, self._vocab_size)
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the highest id, added tokens included."""
+        return self._vocab_size
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        return self._encode(text, add_special_tokens).ids
+
+    def encode_offsets(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        encoding = self._encode(text, add_special_tokens)
+        offsets: list[int] = []
+        added_at = 0
+        for (start, _), is_added in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
+            if is_added:
+                offsets.append(added_at)
+            else:
+                offsets.append(start)
+                added_at = len(text)  # what is added from here on is added at the end
+        return offsets
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        known = [token_id for token_id in token_ids if self.piece(token_id) is not _LACKING]
+        if self._notation.is_separated:
+            return self._tokenizer.decode(known, skip_special_tokens=False)
+        start = ""
+        if known and not self._notation.is_byte_level:
+            start, known = self._start(known)
+        return start + b"".join([self.piece(token_id).content for token_id in known]).decode(errors="replace")
+
+    def piece(self, token_id: int) -> TokenPiece:
+        return self._pieces[token_id]
+
+    def _encode(self, text: str, add_special_tokens: bool) -> tokenizers.Encoding:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+        except TypeError:
+            # half a surrogate pair has no UTF-8: as wherever bytes are no text, U+FFFD stands for it
+            return self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=add_special_tokens)
+
+    def _start(self, token_ids: list[int]) -> tuple[str, list[int]]:
+        """The text of the first token as it reads at the very start, and the other tokens."""
+        first, rest = token_ids[0], token_ids[1:]
+        if self._pieces.is_as_written(first) or self.piece(first).text is None:
+            return "", token_ids
+        return self._notation.read_first(self._tokenizer.id_to_token(first) or ""), rest
+
+
+class _Pieces(dict[int, TokenPiece]):
+    """Entries by id, read when they are first asked for. Ids without one are not kept: anyone can make them up."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, notation: VocabularyNotation, vocab_size: int) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        self._notation = notation
+        self._vocab_size = vocab_size
+        self._added = tokenizer.get_added_tokens_decoder()
+        model = tokenizer.model
+        # SentencePiece's user-defined symbols, such as Gemma's runs of spaces, are added tokens that are entries too,
+        # written in its alphabet
+        self._as_written = {
+            token_id
+            for token_id, token in self._added.items()
+            if notation.is_byte_level or token.special or model.token_to_id(token.content) is None
+        }
+
+    def is_as_written(self, token_id: int) -> bool:
+        """Whether the token is added: its content is text, in no alphabet."""
+        return token_id in self._as_written
+
+    def __missing__(self, token_id: int) -> TokenPiece:
+        entry = self._tokenizer.id_to_token(token_id) if 0 <= token_id < self._vocab_size else None
+        if entry is None:
+            return _LACKING
+        added = self._added.get(token_id)
+        content = entry.encode() if self.is_as_written(token_id) else self._notation.read(entry)
+        piece = self[token_id] = TokenPiece.of(content, added is not None and added.special)
+        return piece

@@ -1,0 +1,189 @@
+"""What every chat renderer promises, and what each makes of a conversation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.hf_tokenizer.loading import PretrainedTokenizer, load_tokenizer
+from adapters.outbound.jinja_chat.renderer import JinjaChat
+from application.ports.chat_renderer import ChatRenderer, ConversationNotRenderable
+from domain.chat import Message
+from tests.fakes.tokenizers import CHATML, write_model_folder
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> PretrainedTokenizer:
+    return load_tokenizer(str(write_model_folder(tmp_path_factory.mktemp("model"))))
+
+
+@pytest.fixture(params=["plain", "jinja"])
+def renderer(request: pytest.FixtureRequest) -> ChatRenderer:
+    return PlainChat() if request.param == "plain" else JinjaChat(request.getfixturevalue("pretrained"))
+
+
+def user(content: str | Sequence[str]) -> list[Message]:
+    return [Message("user", content)]
+
+
+def test_a_conversation_is_written_in_order_and_ends_where_the_answer_starts(renderer: ChatRenderer) -> None:
+    text = renderer.render(
+        [Message("system", "S"), Message("user", "🐱"), Message("assistant", "A"), Message("user", "U")]
+    )
+    places = [text.index(content) for content in ("S", "🐱", "A", "U")]
+    assert places == sorted(places)
+    assert text.rstrip("\n").endswith(("assistant", "<|assistant|>"))
+
+
+def test_parts_of_a_content_are_lines(renderer: ChatRenderer) -> None:
+    assert renderer.render(user(["one", "two"])) == renderer.render(user("one\ntwo"))
+    assert renderer.render(user(["one"])) == renderer.render(user("one"))
+
+
+def test_empty_content_is_no_failure(renderer: ChatRenderer) -> None:
+    assert renderer.render(user("")) == renderer.render(user([])) == renderer.render(user([""]))
+
+
+def test_no_messages_are_no_conversation(renderer: ChatRenderer) -> None:
+    with pytest.raises(ConversationNotRenderable) as caught:
+        renderer.render([])
+    assert caught.value.param == "messages"
+
+
+class TestPlainChat:
+    def test_turns_stand_behind_their_role(self) -> None:
+        conversation = [Message("system", "S"), Message("user", "U"), Message("assistant", "A"), Message("user", "V")]
+        expected = "<|system|>S<|user|>U<|assistant|>A<|eos|><|user|>V<|assistant|>"
+        assert PlainChat().render(conversation) == expected
+
+    def test_an_unknown_role_is_refused_by_name(self) -> None:
+        with pytest.raises(ConversationNotRenderable, match="'critic'") as caught:
+            PlainChat().render([Message("critic", "C")])
+        assert caught.value.param == "messages"
+
+
+class TestJinjaChat:
+    def test_it_renders_as_transformers_does(self, pretrained: PretrainedTokenizer) -> None:
+        conversation = [Message("system", "S"), Message("user", "<|im_end|> & 'q' 🐱"), Message("tool", "T")]
+        expected = pretrained.apply_chat_template(
+            [{"role": message.role, "content": message.content} for message in conversation],
+            tokenize=False,
+            add_generation_prompt=True,
+        )
+        assert JinjaChat(pretrained).render(conversation) == expected
+        assert expected.startswith("<|im_start|>system\nS<|im_end|>\n")
+
+    def test_the_template_sees_special_tokens_names_and_the_date(self, pretrained: PretrainedTokenizer) -> None:
+        template = (
+            "{{ messages[0].name }}{{ messages[1].name is defined }}{{ eos_token }}{{ strftime_now('%Y') | length }}"
+        )
+        conversation = [Message("user", "U", "Ada"), Message("user", "U")]
+        assert JinjaChat(pretrained, template).render(conversation) == "AdaFalse<|im_end|>4"
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{% for m in messages %}{% for p in m.content %}<{{ p.type }}:{{ p.text }}>{% endfor %}{% endfor %}",
+            "{% for m in messages %}{% for part in m['content'] %}<text:{{ part['text'] }}>{% endfor %}{% endfor %}",
+            "{% set loop_messages = messages[0:] %}{% for m in loop_messages %}"
+            "{% for p in m['content'] | list %}<text:{{ p.text }}>{% endfor %}{% endfor %}",
+            "{% for m in messages %}{% set content = m.content %}"
+            "{% if content is string %}{{ content }}{% else %}"
+            "{% for p in content %}<text:{{ p.text }}>{% endfor %}{% endif %}{% endfor %}",
+            "{% macro show(c) %}{% for p in c %}<text:{{ p.text }}>{% endfor %}{% endmacro %}"
+            "{% for m in messages %}{{ show(m.content) }}{% endfor %}",
+            "{% macro show(a, c=[]) %}{% for p in c %}<text:{{ p.text }}>{% endfor %}{% endmacro %}"
+            "{% for m in messages %}{{ show(1, c=m['content']) }}{% endfor %}",
+        ],
+    )
+    def test_a_template_that_iterates_over_content_gets_parts(
+        self, pretrained: PretrainedTokenizer, template: str
+    ) -> None:
+        renderer = JinjaChat(pretrained, template)
+        assert renderer.render(user(["one", "two"])) == "<text:one><text:two>"
+        assert renderer.render(user("one")) == "<text:one>"
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "{% for m in messages %}{{ m.content }}{% endfor %}",
+            "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c }}{% endfor %}{{ m['content'] }}{% endfor %}",
+            "{% macro show(content) %}{% for p in [1] %}{{ content }}{% endfor %}{% endmacro %}"
+            "{% for m in messages %}{{ show(m.content) }}{% endfor %}",
+            "{% set ns = namespace(m=0) %}{% set ns.m = messages %}{% for m in messages %}"
+            "{% if m.content is not string %}{% for p in m.content %}x{% endfor %}{% endif %}"
+            "{{ m.content }}{% endfor %}",
+        ],
+    )
+    def test_any_other_template_gets_lines(self, pretrained: PretrainedTokenizer, template: str) -> None:
+        assert JinjaChat(pretrained, template).render(user(["one", "", "two"])) == "one\ntwo"
+
+    def test_a_tools_result_is_one_text(self, pretrained: PretrainedTokenizer) -> None:
+        template = (
+            "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+            "{% for p in m.content %}{{ p.type }}{% endfor %}{% endif %} {% endfor %}"
+        )
+        conversation = [Message("user", "U"), Message("tool", ["one", "two"])]
+        assert JinjaChat(pretrained, template).render(conversation) == "text one\ntwo "
+
+    ROLES = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+
+    def test_a_developer_speaks_as_the_system_where_the_template_knows_no_developer(
+        self, pretrained: PretrainedTokenizer
+    ) -> None:
+        conversation = [Message("system", "S"), Message("user", "U"), Message("developer", ["D", "E"])]
+        assert JinjaChat(pretrained, self.ROLES).render(conversation) == "system:S\n\nD\nE;user:U;"
+        assert JinjaChat(pretrained, self.ROLES).render(conversation[2:]) == "system:D\nE;"
+        knowing = self.ROLES + "{% if messages[0].role == 'developer' %}{% endif %}"
+        assert JinjaChat(pretrained, knowing).render(conversation) == "system:S;user:U;developer:D\nE;"
+
+    @pytest.mark.parametrize(
+        ("template", "reason"),
+        [
+            ("{{ raise_exception('System role not supported') }}", "System role not supported"),
+            ("{{ messages[0].nothing.at.all }}", "UndefinedError"),
+            ("{{ messages[0].content + 1 }}", "TypeError"),
+            ("{{ 1 / 0 }}", "ZeroDivisionError"),
+            ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}", "RecursionError"),
+            ("{{ ''.__class__.__mro__ }}", "SecurityError"),
+            ("{% include 'nothing' %}", "TypeError"),
+            ("{{ raise_exception('long ' * 10000) }}", "long long"),
+        ],
+    )
+    def test_whatever_a_template_raises_is_the_callers_error(
+        self, pretrained: PretrainedTokenizer, template: str, reason: str
+    ) -> None:
+        with pytest.raises(ConversationNotRenderable, match=reason) as caught:
+            JinjaChat(pretrained, template).render(user("U"))
+        assert caught.value.param == "messages"
+        assert len(str(caught.value)) < 600
+
+    def test_a_system_message_is_refused_where_the_template_refuses_it(self, pretrained: PretrainedTokenizer) -> None:
+        template = "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}" + CHATML
+        renderer = JinjaChat(pretrained, template)
+        with pytest.raises(ConversationNotRenderable, match="No system role"):
+            renderer.render([Message("system", "S"), *user("U")])
+        assert "U" in renderer.render(user("U"))
+
+
+class TestTemplatesOfAModel:
+    def renderer(self, path: Path, chat_template: str | dict[str, str] | None) -> JinjaChat:
+        return JinjaChat(load_tokenizer(str(write_model_folder(path, chat_template=chat_template))))
+
+    def test_a_model_without_a_template_takes_no_conversation(self, tmp_path: Path) -> None:
+        with pytest.raises(ConversationNotRenderable, match="no chat template") as caught:
+            self.renderer(tmp_path, None).render(user("U"))
+        assert caught.value.param == "messages"
+
+    def test_of_several_templates_the_default_is_used(self, tmp_path: Path) -> None:
+        assert self.renderer(tmp_path, {"tool_use": "T", "default": "D"}).render(user("U")) == "D"
+
+    def test_several_templates_without_a_default_take_no_conversation(self, tmp_path: Path) -> None:
+        with pytest.raises(ConversationNotRenderable, match="rag, tool_use"):
+            self.renderer(tmp_path, {"tool_use": "T", "rag": "R"}).render(user("U"))
+
+    @pytest.mark.parametrize("template", ["{% for %}", "{{ messages | nosuchfilter }}", "{% endfor %}"])
+    def test_a_template_that_is_no_jinja_is_told_to_whoever_uses_it(self, tmp_path: Path, template: str) -> None:
+        with pytest.raises(ConversationNotRenderable, match=r"not valid: .* \(line 1\)$"):
+            self.renderer(tmp_path, template).render(user("U"))

@@ -1,0 +1,1 @@
+"""One fake per port, and small models to serve."""
