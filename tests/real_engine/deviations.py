@@ -52,7 +52,7 @@ def unfinished_character_is_shown(difference: Difference, case: Case) -> bool:
         return False
     match difference.path:
         case ("choices", 0, "text") | ("choices", 0, "message", "content"):
-            return difference.ours == f"{difference.theirs}\ufffd"
+            return difference.ours == f"{difference.theirs}\ufffd" == case.vocabulary.decode(case.row_ids)
         case ("choices", 0, "logprobs", "content", row, "token" | "top_logprobs", *rest):
             return rest in ([], [0, "token"]) and _is_last(row, case) and _marks(difference)
         case ("choices", 0, "logprobs", "tokens", row):

@@ -72,7 +72,7 @@ COMPLETIONS = (
     ),
 )
 CHATS = (
-    CHAT_PETS,
+    CHAT_PETS.but(return_token_ids=True),
     CHAT_PETS._replace(name="chat pets as ids").but(return_tokens_as_token_ids=True),
     chat("chat", "What is the capital of Japan?", max_tokens=16, return_token_ids=True),
     chat("chat, no alternatives", "Name a colour.", logprobs=True, max_tokens=12, return_token_ids=True),
