@@ -7,11 +7,10 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from adapters.outbound.vllm_engine.client import ZmqEngineCore
-from adapters.outbound.vllm_engine.wire import EngineCoreOutput, LogprobRows, Tensor, encode
+from adapters.outbound.vllm_engine.wire import EngineCoreOutput, FinishCode, LogprobRows, Tensor, encode
 from application.ports.engine import EngineDead
 from domain.generation import TokenDelta
-from tests.e2e.engines import connected, eventually, read, request
+from tests.e2e.engines import connected, read, request
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, soon
 
 
@@ -114,20 +113,17 @@ async def test_letting_go_is_no_death(caplog: pytest.LogCaptureFixture) -> None:
 async def test_strangers_that_come_and_go_are_no_death() -> None:
     context = zmq.asyncio.Context()
     async with ScriptedEngineCore() as core, connected(core) as engine:
-        address = input_address(engine)
+        assert core.addresses is not None
         for _ in range(3):
             stranger = context.socket(zmq.DEALER)
-            stranger.connect(address)
+            stranger.connect(core.addresses.inputs[0])
             await stranger.send(b"hello")
-            await eventually(lambda: len(engine._sockets._peers) == 2)
-            stranger.close(linger=0)
-            await eventually(lambda: len(engine._sockets._peers) == 1)
-        stream = await engine.submit(request())
-        await core.step((await core.next_request()).request_id, 1, finish_reason=1)
-        assert len(await read(stream)) == 1
-        assert engine.is_alive
+            stranger.close()
+            stream = await engine.submit(request())
+            await core.step((await core.next_request()).request_id, 1, finish_reason=FinishCode.LENGTH)
+            assert len(await read(stream)) == 1
+        # losses are told in order, so theirs have been told by then
+        core.disconnect()
+        await soon(engine.died.wait())
+        assert engine.death == "engine 0 closed its connection"
     context.destroy(linger=0)
-
-
-def input_address(engine: ZmqEngineCore) -> str:
-    return engine._sockets.addresses.inputs[0]

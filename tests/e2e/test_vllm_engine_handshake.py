@@ -108,9 +108,7 @@ async def test_an_engine_that_leaves_is_named() -> None:
     async with ScriptedEngineCore(1) as core, connecting(engine_count=2) as (doorstep, task):
         await core.say_hello(doorstep)
         await core.connect(await core.hear_addresses())
-        await core.say(HELLO)
-        await core.hear_addresses()
-        core.close()
+        core.close(linger_ms=1000)
         with pytest.raises(HandshakeFailed, match="Engine 1 left"):
             await soon(task)
 

@@ -52,6 +52,7 @@ class ScriptedEngineCore:
     def __init__(self, index: int = 0, *, version: str = "0.32.0", max_model_len: int = 2048) -> None:
         self.index = index
         self.ready = EngineReady(max_model_len=max_model_len, vllm_version=version)
+        self.addresses: EngineAddresses | None = None
         self._context = zmq.asyncio.Context()
         self._doorstep = self._dealer()
         self._input = self._dealer()
@@ -63,9 +64,9 @@ class ScriptedEngineCore:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Leave without a word. May be called again."""
-        self._context.destroy(linger=0)
+    def close(self, linger_ms: int = 0) -> None:
+        """Leave, having sent what was said if that takes no longer. May be called again."""
+        self._context.destroy(linger=linger_ms)
 
     async def start(self, doorstep: str) -> Self:
         """All of the handshake."""
@@ -86,6 +87,7 @@ class ScriptedEngineCore:
 
     async def connect(self, addresses: EngineAddresses, ready: bytes | None = None) -> None:
         """Connect, and say what this engine is."""
+        self.addresses = addresses
         self._input.connect(addresses.inputs[0])
         self._output.connect(addresses.outputs[0])
         await self._input.send(encode(self.ready) if ready is None else ready)

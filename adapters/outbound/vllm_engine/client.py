@@ -67,7 +67,7 @@ class ZmqEngineCore(EngineCore):
 
     async def submit(self, request: GenerationRequest) -> EngineTokenStream:
         if self.death is not None or self._closed:
-            raise EngineDead(self.death or "The engine was let go of.")
+            raise EngineDead(f"The engine died: {self.death}" if self.death else "The engine was let go of.")
         internal_id = self._internal_id(request.request_id)
         try:
             message = self._encoder.encode(engine_request(request, internal_id, time.time()))
@@ -78,7 +78,7 @@ class ZmqEngineCore(EngineCore):
             self._sockets.send(engine, ADD, message)
         except PeerLost as error:
             self.mark_dead(str(error))
-            raise EngineDead(str(error)) from error
+            raise EngineDead(f"The engine died: {self.death}") from error
         stream = EngineTokenStream(internal_id, request.sampling, self._abort)
         self._running[internal_id] = stream, engine
         self._load[engine] += 1

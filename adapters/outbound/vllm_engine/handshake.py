@@ -19,8 +19,8 @@ from adapters.outbound.vllm_engine.wire import (
     HELLO,
     READY,
     EngineAddresses,
+    EngineIdentification,
     EngineInit,
-    EngineReady,
     HandshakeStatus,
     Message,
     decode,
@@ -59,7 +59,7 @@ class Handshake:
         self._allowed = allow_engine_version
         self._greeted: set[bytes] = set()
         self._ready: set[bytes] = set()
-        self._connected: dict[bytes, EngineReady] = {}
+        self._connected: dict[bytes, EngineIdentification] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -88,7 +88,7 @@ class Handshake:
         """The first message of an engine on the input socket."""
         if not self._is_engine(identity):
             return
-        ready = _read(payload, EngineReady, self._engines[identity])
+        ready = _read(payload, EngineIdentification, self._engines[identity])
         if not is_spoken(ready.vllm_version, self._allowed):
             raise HandshakeFailed(
                 f"Engine {self._engines[identity]} is vLLM {ready.vllm_version}, which is not one of those known here: "

@@ -17,6 +17,11 @@ from domain.errors import EngineFailure
 LINGER_MS = 100
 """How long closing waits for what was sent last, such as aborts."""
 
+KEEPALIVE = {zmq.TCP_KEEPALIVE: 1, zmq.TCP_KEEPALIVE_IDLE: 30, zmq.TCP_KEEPALIVE_INTVL: 10, zmq.TCP_KEEPALIVE_CNT: 3}
+"""In seconds, and how often: an engine's machine that is gone without a word is noticed in a minute."""
+
+CONNECTION_EVENTS = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+
 
 class TransportFailure(EngineFailure):
     """A socket for engines could not be opened."""
@@ -50,7 +55,7 @@ class EngineSockets:
         self._monitor = monitor
         self._readers: list[EdgeReader] = []
         self._input_reader: EdgeReader | None = None
-        self._peers: dict[int, bytes] = {}  # by the descriptor of its connection
+        self._connections: dict[int, bytes] = {}  # who is at the other end of each descriptor, once it has spoken
         self._on_input: OnInput
         self._on_lost: OnLost
         self._on_output: OnOutput
@@ -65,7 +70,7 @@ class EngineSockets:
         self._on_input, self._on_lost = on_input, on_lost
         if self._input_reader is None:
             self._input_reader = EdgeReader(self._input, self._receive_input)
-            self._readers += self._input_reader, EdgeReader(self._monitor, self._receive_loss)
+            self._readers += self._input_reader, EdgeReader(self._monitor, self._receive_event)
 
     def read_outputs(self, on_output: OnOutput) -> None:
         """From now on tell this of outputs; called once."""
@@ -77,7 +82,7 @@ class EngineSockets:
         try:
             self._input.send_multipart((identity, kind, message), zmq.NOBLOCK)
         except zmq.ZMQError as error:
-            raise PeerLost(f"Nothing can be sent to an engine: {error}.") from error
+            raise PeerLost(f"nothing can be sent to engine {int.from_bytes(identity, 'little')}: {error}") from error
         if self._input_reader is not None:
             self._input_reader.after_send()
 
@@ -90,24 +95,29 @@ class EngineSockets:
 
     def _receive_input(self) -> None:
         frames = self._input.recv_multipart(zmq.NOBLOCK, copy=False)
-        descriptor = int(frames[0].get(zmq.SRCFD))
-        if descriptor not in self._peers:
-            # A loss that was reported before is that of an earlier connection, whose descriptor this one may have.
-            self._receive_losses()
-            self._peers[descriptor] = frames[0].bytes
-        self._on_input(frames[0].bytes, frames[-1].bytes)
+        identity, descriptor = frames[0].bytes, int(frames[0].get(zmq.SRCFD))
+        # What became of connections up to this message was told on another socket. Descriptors are used again.
+        self._receive_pending_events()
+        is_connected = descriptor in self._connections
+        if is_connected:
+            self._connections[descriptor] = identity
+        self._on_input(identity, frames[-1].bytes)
+        if not is_connected:
+            self._on_lost(identity)
 
-    def _receive_losses(self) -> None:
+    def _receive_pending_events(self) -> None:
         try:
             while True:
-                self._receive_loss()
+                self._receive_event()
         except zmq.Again:
             return
 
-    def _receive_loss(self) -> None:
+    def _receive_event(self) -> None:
         event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
-        identity = self._peers.pop(int(event["value"]), None)
-        if identity is not None:
+        descriptor = int(event["value"])
+        if event["event"] == zmq.EVENT_ACCEPTED:
+            self._connections[descriptor] = b""
+        elif identity := self._connections.pop(descriptor, b""):
             self._on_lost(identity)
 
 
@@ -173,8 +183,10 @@ def _sockets() -> Iterator[EngineSockets]:
         for option in (zmq.SNDHWM, zmq.RCVHWM):
             requests.setsockopt(option, 0)
         requests.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        for option, value in KEEPALIVE.items():
+            requests.setsockopt(option, value)
         outputs.setsockopt(zmq.RCVHWM, 0)
-        sockets = EngineSockets(requests, outputs, requests.get_monitor_socket(zmq.EVENT_DISCONNECTED))
+        sockets = EngineSockets(requests, outputs, requests.get_monitor_socket(CONNECTION_EVENTS))
         try:
             yield sockets
         finally:

@@ -97,11 +97,16 @@ class EngineInit(Struct, kw_only=True):
     parallel_config: Mapping[str, Any] = {}
 
 
-class EngineReady(Struct, kw_only=True):
-    """An engine's first message on the input socket. Only the first two fields matter to this frontend."""
+class EngineIdentification(Struct, kw_only=True):
+    """What this frontend reads of an engine's first message on the input socket."""
 
     max_model_len: int
     vllm_version: str
+
+
+class EngineReady(EngineIdentification, kw_only=True):
+    """All that an engine says there."""
+
     num_gpu_blocks: int = 0
     block_size: int = 16
     dp_stats_address: str | None = None
@@ -233,9 +238,9 @@ class OutputError(Struct):
     """Why a request failed, since 0.33."""
 
     code: str = ""
-    message: str = ""
+    message: str | None = None
     param: str | None = None
-    retryable: bool = False
+    retryable: bool | None = None
 
 
 class EngineCoreOutput032(Struct, array_like=True, gc=False):
