@@ -101,19 +101,19 @@ def copy_tracked(to: Path) -> None:
 
 def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     """Pytest's exit status and output for a selection of the tree's own tests, which see the tree's own packages."""
-    environment = os.environ | {"PYTHONPATH": str(tree)}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--no-header",
-        "--tb=short",
+    # loading every plugin that is installed takes longer than most of these tests
+    environment = os.environ | {"PYTHONPATH": str(tree), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    options = [
+        "-p",
+        "pytest_asyncio.plugin",
         "-p",
         "no:cacheprovider",
-        *tests,
+        "--exitfirst",
+        "--quiet",
+        "--no-header",
+        "--tb=short",
     ]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     try:
         run = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
