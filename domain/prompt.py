@@ -8,7 +8,11 @@ from domain.errors import RequestError
 
 
 class PromptNotServable(RequestError):
-    """The prompt is empty, or has a token that the model lacks."""
+    """The prompt is empty."""
+
+
+class OutOfVocabulary(RequestError):
+    """A token id that the model lacks."""
 
 
 class PromptTooLong(RequestError):
@@ -31,10 +35,7 @@ class Prompt(Struct, frozen=True, gc=False):
         if not self.token_ids:
             raise PromptNotServable("The prompt must hold at least one token.", param)
         if self.text is None:
-            for worst in (min(self.token_ids), max(self.token_ids)):
-                if not 0 <= worst < vocab_size:
-                    message = f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens."
-                    raise PromptNotServable(message, param)
+            check_in_vocabulary(param, self.token_ids, vocab_size)
         if len(self.token_ids) >= max_model_len:
             raise PromptTooLong(
                 f"This model's maximum context length is {max_model_len} tokens, but the prompt has "
@@ -51,3 +52,10 @@ class Prompt(Struct, frozen=True, gc=False):
             )
         room = max_model_len - len(self.token_ids)
         return room if requested is None else min(requested, room)
+
+
+def check_in_vocabulary(param: str, token_ids: Sequence[int], vocab_size: int) -> None:
+    """Refuse ids that the model lacks; `param` names the request field that has them."""
+    for worst in (min(token_ids, default=0), max(token_ids, default=0)):
+        if not 0 <= worst < vocab_size:
+            raise OutOfVocabulary(f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens.", param)

@@ -1,6 +1,7 @@
 """How tokens are chosen, and the ranges in which that is defined."""
 
 from collections.abc import Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ class OutOfRange(RequestError):
 
 
 class SamplingParams(Struct, frozen=True, kw_only=True):
-    """What the engine is told about choosing tokens; checked at construction."""
+    """What the engine is told about choosing tokens; checked at construction, since an engine may not survive it."""
 
     max_tokens: int | None = None
     """None: as many as fit behind the prompt, which is resolved before the engine sees it."""
@@ -46,6 +47,10 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
         _check("top_p", self.top_p, 0 < self.top_p <= 1, "in (0, 1]")
         _check("top_k", self.top_k, self.top_k >= -1, "-1 or 0 (disabled), or at least 1")
         _check("min_p", self.min_p, 0 <= self.min_p <= 1, "in [0, 1]")
+        for name in ("frequency_penalty", "presence_penalty"):
+            penalty = getattr(self, name)
+            _check(name, penalty, -2 <= penalty <= 2, "in [-2, 2]")
+        _check("repetition_penalty", self.repetition_penalty, 0 < self.repetition_penalty < inf, "positive and finite")
         _check("min_tokens", self.min_tokens, self.min_tokens >= 0, "at least 0")
         if self.max_tokens is not None:
             _check("max_tokens", self.max_tokens, self.max_tokens >= 1, "at least 1")

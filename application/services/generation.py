@@ -16,7 +16,7 @@ from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, GenerationRequest, ScoredTokens, TextDelta, TokenDelta, TokenUsage
 from domain.logprobs import check_alternatives
 from domain.precedence import shows_token_ids
-from domain.prompt import Prompt
+from domain.prompt import Prompt, check_in_vocabulary
 from domain.sampling import SamplingParams
 from domain.token_text import unfinished_character
 
@@ -153,6 +153,7 @@ class GenerateText:
         max_model_len = self._engine.max_model_len
         prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
         check_alternatives(fields.alternatives, sampling.logprobs, self._limits.max_logprobs, self._limits.vocab_size)
+        check_in_vocabulary("stop_token_ids", sampling.stop_token_ids, self._limits.vocab_size)
         request = GenerationRequest(
             request_id=request_id,
             prompt_token_ids=prompt.token_ids,

@@ -5,7 +5,7 @@ import pytest
 from adapters.outbound.mock_engine.scripted import steps
 from domain.errors import RequestError
 from domain.logprobs import LogprobsNotAllowed
-from domain.prompt import PromptNotServable, PromptTooLong, TooManyTokens
+from domain.prompt import OutOfVocabulary, PromptNotServable, PromptTooLong, TooManyTokens
 from domain.sampling import OutOfRange, SamplingParams
 from tests.application.serving import CONTEXT, Asked, chat, completion, read, serve
 
@@ -14,7 +14,9 @@ from tests.application.serving import CONTEXT, Asked, chat, completion, read, se
     ("request_", "error", "param"),
     [
         (completion([]), PromptNotServable, "prompt"),
-        (completion([97, 261]), PromptNotServable, "prompt"),
+        (completion([97, 261]), OutOfVocabulary, "prompt"),
+        (completion(sampling=SamplingParams(stop_token_ids=[97, 261])), OutOfVocabulary, "stop_token_ids"),
+        (chat(sampling=SamplingParams(stop_token_ids=[-1])), OutOfVocabulary, "stop_token_ids"),
         (completion("a" * CONTEXT), PromptTooLong, "prompt"),
         (chat("a" * CONTEXT), PromptTooLong, "messages"),
         (completion(sampling=SamplingParams(max_tokens=CONTEXT + 1)), TooManyTokens, "max_tokens"),

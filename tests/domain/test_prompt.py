@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.prompt import Prompt, PromptNotServable, PromptTooLong, TooManyTokens
+from domain.prompt import OutOfVocabulary, Prompt, PromptNotServable, PromptTooLong, TooManyTokens
 
 VOCABULARY = 300
 CONTEXT = 10
@@ -26,7 +26,7 @@ def test_an_empty_prompt_is_refused() -> None:
 
 @pytest.mark.parametrize(("token_ids", "named"), [([1, 300, 2], "300"), ([1, -1, 2], "-1")])
 def test_a_token_that_the_model_lacks_is_refused_by_its_id(token_ids: list[int], named: str) -> None:
-    with pytest.raises(PromptNotServable, match=named) as refused:
+    with pytest.raises(OutOfVocabulary, match=named) as refused:
         check(Prompt(token_ids))
 
     assert refused.value.param == "prompt"
