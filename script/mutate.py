@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Mutation:
     append: str = ""
     contract: str = ""
     """The import contract it breaks, if it is one of those."""
-    creates: bool = field(default=False)
+    creates: bool = False
     """Whether `file` is new."""
 
     def apply(self, tree: Path) -> None:
@@ -134,6 +134,18 @@ def check_copy(tree: Path) -> None:
         raise Unusable(f"tests of the copy would test {run.stdout}")
 
 
+def check_applies(mutation: Mutation, pristine: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        if (pristine / mutation.file).exists():
+            (tree / mutation.file).parent.mkdir(parents=True)
+            shutil.copy2(pristine / mutation.file, tree / mutation.file)
+        try:
+            mutation.apply(tree)
+        except Unusable as reason:
+            raise Unusable(f"{mutation.name} no longer applies: {reason}") from None
+
+
 def try_out(mutation: Mutation, pristine: Path) -> Verdict:
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"mutate-{mutation.name}-") as folder:
@@ -195,18 +207,6 @@ def main() -> int:
         return 2
     print(f"{red} of {len(chosen)} mutations turned the tests red, in {time.monotonic() - start:.0f} s")
     return 0 if red == len(chosen) else 1
-
-
-def check_applies(mutation: Mutation, pristine: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        if (pristine / mutation.file).exists():
-            (tree / mutation.file).parent.mkdir(parents=True)
-            shutil.copy2(pristine / mutation.file, tree / mutation.file)
-        try:
-            mutation.apply(tree)
-        except Unusable as reason:
-            raise Unusable(f"{mutation.name} no longer applies: {reason}") from None
 
 
 if __name__ == "__main__":

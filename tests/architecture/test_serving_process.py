@@ -9,12 +9,11 @@ import pytest
 
 from tests.architecture.tree import ROOT
 
-SERVING = ["adapters.bootstrap.app", "adapters.bootstrap.container"]
+SERVING = ["adapters.bootstrap.app", "adapters.bootstrap.container", "adapters.bootstrap.__main__"]
 EVERYTHING = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for package in ("domain", "application", "adapters")
     for path in (ROOT / package).rglob("*.py")
-    if path.stem != "__main__"
 )
 
 
