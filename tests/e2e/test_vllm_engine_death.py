@@ -116,6 +116,7 @@ async def test_strangers_that_come_and_go_are_no_death() -> None:
         assert core.addresses is not None
         for _ in range(3):
             stranger = context.socket(zmq.DEALER)
+            stranger.linger = 1000  # milliseconds: its word may find nobody any more, which must not hold us
             stranger.connect(core.addresses.inputs[0])
             await stranger.send(b"hello")
             stranger.close()
