@@ -83,7 +83,7 @@ def app() -> Litestar:
 
 
 @given(sent=bodies())
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=300)
 async def test_answered_or_told(app: Litestar, sent: tuple[str, bytes]) -> None:
     response = await post(app, *sent)
 

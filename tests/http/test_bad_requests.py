@@ -199,6 +199,7 @@ async def test_numbers_too_large_for_anything(app: Litestar) -> None:
 REFUSED: dict[str, list[Any]] = {
     "max_tokens": [0, -1, 8193],
     "stop": ["", [""], ["a", ""], ["a", "b", "c", "d", "e"]],
+    "stop_token_ids": [[261], [1, 2**62]],
     "temperature": [-0.1, 2.1],
     "top_p": [0, -1, 1.01],
     "top_k": [-2],

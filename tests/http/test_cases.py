@@ -87,6 +87,16 @@ async def test_case_3_every_alternative_has_its_own_id(stream: bool) -> None:
 
 
 @STREAMED
+async def test_case_3_inside_a_character(stream: bool) -> None:
+    app = says(*byte_tokens("🙂"), alternatives=[0x9F, 0x99, 104])
+    entries = await entries_of(app, top_logprobs=4, stream=stream, **AS_IDS)
+    for token_id, entry in zip(byte_tokens("🙂"), entries, strict=True):
+        ids = list(dict.fromkeys([token_id, 0x9F, 0x99, 104]))
+        assert [other["token"] for other in entry["top_logprobs"]] == [f"token_id:{other}" for other in ids]
+        assert [other["bytes"] for other in entry["top_logprobs"]] == [[other] for other in ids]
+
+
+@STREAMED
 async def test_case_4_bytes_are_those_of_the_token_in_either_display(stream: bool) -> None:
     sampled = [104, 0xF0, 0x9F, 0x99, 0x82, ROLE, TRUE]
     app = says(*sampled, alternatives=[EOS, 0xC3, WORD])

@@ -102,7 +102,7 @@ OUTPUTS = st.builds(
 
 
 @given(path=st.sampled_from(ENDPOINTS), output=OUTPUTS, tokens_per_step=st.integers(2, 5))
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 async def test_any_tokens(path: str, output: Output, tokens_per_step: int) -> None:
     expected, streamed = await output.answers(path, 1)
     assert streamed == expected
@@ -144,4 +144,18 @@ async def test_rows_do_not_wait_for_held_text(path: str) -> None:
     assert b'"finish_reason":null' in exchange.received
     gate.set()
     await exchange.until_received(b'"abc!"')
+    await exchange.end()
+
+
+@by_endpoint
+async def test_ids_do_not_wait_for_held_text(path: str) -> None:
+    gate = asyncio.Event()
+    engine = ScriptedEngine([TokenDelta([97]), TokenDelta([98]), gate, TokenDelta([99])])
+    body = question(path, stream=True, stop=["abcd"], return_token_ids=True)
+    exchange = Exchange(application(engine), path, body)
+    await exchange.until_received(b'"token_ids":[97]')
+    await exchange.until_received(b'"token_ids":[98]')
+    assert b'"a' not in exchange.received.replace(b'"assistant"', b"")
+    gate.set()
+    await exchange.until_received(b'"abc"')
     await exchange.end()

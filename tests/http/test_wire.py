@@ -156,6 +156,15 @@ async def test_completion_stream(app: Litestar) -> None:
     ]
 
 
+async def test_completion_stream_with_echo(app: Litestar) -> None:
+    """Same as vLLM: an echoed prompt brings its ids."""
+    first, *_ = await frames_of(app, COMPLETIONS, echo=True)
+    assert first == (
+        f'{TEXT_CHUNK}{{"index":0,"text":"abH","logprobs":null,"finish_reason":null,"stop_reason":null,'
+        '"prompt_token_ids":[97,98],"token_ids":null}]}'
+    )
+
+
 async def test_completion_stream_with_logprobs_echo_and_usage(app: Litestar) -> None:
     options = {"include_usage": True, "continuous_usage_stats": True}
     fields = with_logprobs(COMPLETIONS, 1) | {"echo": True, "return_token_ids": True, "stream_options": options}
