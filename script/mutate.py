@@ -107,6 +107,8 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
         "-p",
         "pytest_asyncio.plugin",
         "-p",
+        "pytest_timeout",
+        "-p",
         "no:cacheprovider",
         "--exitfirst",
         "--quiet",
