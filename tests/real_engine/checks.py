@@ -16,6 +16,7 @@ COUNTING = completion("counting", "1, 2, 3, 4,", max_tokens=24, logprobs=0, retu
 both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
+@pytest.mark.timeout(900)  # the first test of a module waits for the engines, and for all that is asked beforehand
 class Serves:
     """The checks of one way in. Its module has the fixture `server`."""
 
