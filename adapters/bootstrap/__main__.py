@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from adapters.bootstrap.engines import run_mock_engine
-from adapters.bootstrap.http_server import CannotBind
+from adapters.bootstrap.http_server import CannotListen
 from adapters.bootstrap.serving import serve
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("uvicorn").setLevel(max(logging.getLogger().level, logging.WARNING))
     try:
         return run_mock_engine(settings) if isinstance(settings, MockEngineSettings) else serve(settings)
-    except (CannotBind, ModelNotLoadable, EngineFailure) as failure:
+    except (CannotListen, ModelNotLoadable, EngineFailure) as failure:
         print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
         return 1
 

@@ -13,7 +13,7 @@ from dependency_injector import providers
 from adapters.bootstrap.app import build_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
-from adapters.bootstrap.http_server import HttpServer, address_of, bind
+from adapters.bootstrap.http_server import HttpServer, address_of, adopt, bind
 from adapters.bootstrap.models import Model, load_model
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
@@ -30,7 +30,7 @@ def serve(settings: Settings) -> int:
     """Serve until told to stop, which is exit status 0, or until an engine that was started here dies, which is 1.
 
     The address is bound before anything that takes time, and the model's files are read before any engine starts, so
-    that what is wrong with either is told at once. Raises CannotBind, ModelNotLoadable, EngineFailure.
+    that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure.
     """
     for number in STOPPING:
         signal.signal(number, _leave)
@@ -41,7 +41,7 @@ def serve(settings: Settings) -> int:
 
 def _listening_socket(settings: Settings) -> socket.socket:
     if isinstance(settings, FrontendSettings):
-        return socket.socket(fileno=settings.listen_fd)
+        return adopt(settings.listen_fd)
     return bind(settings.http.host, settings.http.port, settings.http.uds)
 
 
@@ -65,8 +65,9 @@ async def _serve_until(
         build_app(container),
         bound,
         keep_alive_s=settings.http.http_timeout_keep_alive,
-        shutdown_s=settings.http.shutdown_timeout,
+        drain_s=settings.http.shutdown_timeout,
     )
+    server.listen()
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
     # an engine that somebody else started is somebody else's to end: until then /health says what is the matter
@@ -78,6 +79,8 @@ async def _serve_until(
     for end in ends:
         end.cancel()
     server.stop()
+    await asyncio.wait((serving,), timeout=settings.http.shutdown_timeout)
+    await engine.core.aclose()  # what still runs is aborted, and its client told
     await serving
     return 1 if ends_with_engine and engine.died.is_set() and not stop.is_set() else 0
 

@@ -20,7 +20,7 @@ async def listening(app: Litestar) -> AsyncIterator[str]:
     """Serves until the block ends; gives the address, such as `http://127.0.0.1:40123`."""
     bound = bind("127.0.0.1", 0, None)
     bound.listen()
-    server = HttpServer(app, bound, keep_alive_s=5, shutdown_s=1)
+    server = HttpServer(app, bound, keep_alive_s=5, drain_s=0)
     serving = asyncio.create_task(server.serve())
     try:
         yield address_of(bound)

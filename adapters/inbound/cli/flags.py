@@ -49,7 +49,7 @@ class Flag(Struct, frozen=True, kw_only=True):
     required: bool = False
     for_engine: bool = False
     """An engine started here is given it too."""
-    needs: Literal["", "mock", "vllm", "engine started here"] = ""
+    needs: Literal["", "MODEL", "mock", "vllm", "engine started here"] = ""
     """What must be in use for the flag to mean anything."""
 
     @property
@@ -118,6 +118,7 @@ SHARED = (
         kind=text("MODEL"),
         group="model",
         for_engine=True,
+        needs="MODEL",
         help="where the tokenizer is, if not with the model",
     ),
     Flag(
@@ -125,6 +126,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
+        needs="MODEL",
         help="the model's branch, tag or commit on the hub",
     ),
     Flag(
@@ -132,6 +134,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
+        needs="MODEL",
         help="the tokenizer's branch, tag or commit on the hub",
     ),
     Flag(
@@ -139,6 +142,7 @@ SHARED = (
         kind=SWITCH,
         group="model",
         for_engine=True,
+        needs="MODEL",
         help="run code that comes with the model",
     ),
     Flag(
@@ -146,6 +150,7 @@ SHARED = (
         kind=text("SOURCE"),
         group="model",
         for_engine=True,
+        needs="MODEL",
         help="where sampling defaults come from: auto (the model), vllm (neutral ones) or a folder",
     ),
     Flag(
@@ -174,6 +179,7 @@ SHARED = (
         group="engine",
         fills="engine_ready_timeout_s",
         env="VLLM_ENGINE_READY_TIMEOUT_S",
+        needs="vllm",
         help="how long the engine may take to start",
     ),
     Flag(
@@ -184,6 +190,7 @@ SHARED = (
         many=True,
         repeatable=True,
         env="NORTHBOUND_ALLOW_ENGINE_VERSION",
+        needs="vllm",
         help="let in engines of this version too; may be repeated",
     ),
 )

@@ -10,7 +10,7 @@ from adapters.inbound.cli.command_flags import SERVE
 from adapters.inbound.cli.commands import serve_parser
 from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
 from adapters.inbound.cli.flags import SHARED, Flag
-from adapters.inbound.cli.settings import ServeSettings
+from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings, ServeSettings
 from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, model_settings
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VLLM_FLAGS, VllmFlag
@@ -75,6 +75,8 @@ def _model(first: str | None, given: Mapping[str, Any], rest: list[str]) -> tupl
     # Same as vLLM: MODEL may follow flags whose values are known, and --model stands for it.
     if first is None and rest and not rest[0].startswith("-"):
         first, rest = rest[0], rest[1:]
+    if first in ("true", "false"):
+        raise UsageError(f"unexpected argument {first!r}: a flag takes it behind an equals sign, as in --flag={first}")
     if rest and not rest[0].startswith("-"):
         raise UsageError(f"unexpected argument {rest[0]!r}")
     named = given.get("model")
@@ -103,16 +105,18 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
     """Raises UsageError for a flag that what is in use cannot honour."""
     in_use = {
         "": True,
+        "MODEL": settings.model.model is not None,
         "mock": settings.engine == "mock",
         "vllm": settings.engine == "vllm",
         "engine started here": settings.starts_engine,
     }
-    defaults = {field.name: field.default for field in msgspec.structs.fields(ServeSettings)}
+    parts = (ServeSettings, ModelSettings, HandshakeSettings, HttpSettings)
+    defaults = {field.name: field.default for part in parts for field in msgspec.structs.fields(part)}
     what_starts_none = "--engine mock" if settings.engine == "mock" else "--data-parallel-size-local 0"
-    for flag in SERVE:
+    reasons = {"mock": "needs --engine mock", "MODEL": "is of no use without a MODEL"}
+    for flag in _FLAGS:
         if not in_use[flag.needs] and given.get(flag.key) not in (None, defaults[flag.setting]):
-            reason = "needs --engine mock" if flag.needs == "mock" else f"is of no use with {what_starts_none}"
-            raise UsageError(f"--{flag.name} {reason}")
+            raise UsageError(f"--{flag.name} {reasons.get(flag.needs, f'is of no use with {what_starts_none}')}")
     if passed_on and not settings.starts_engine:
         name = passed_on[0].partition("=")[0]
         raise UsageError(f"{name} is not a flag of Northbound's, and {what_starts_none} starts no engine to give it to")

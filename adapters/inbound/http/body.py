@@ -54,6 +54,7 @@ def _announced_length(request: Request[Any, Any, Any]) -> int:
 def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | bytearray) -> T:
     """Never echoes the input, whatever is wrong with it."""
     try:
+        body.decode()  # what nobody knows is skipped unread, and must be JSON all the same
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise _explain(str(error)) from None

@@ -1,6 +1,7 @@
 """The small files beside a model's weights, in a local folder or on the Hugging Face hub."""
 
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ class ModelFiles:
     def _fetch(self, filename: str) -> Path | None:
         from huggingface_hub import errors, hf_hub_download
 
+        # it tells of each retry, twice: what came of them is told by the error
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         try:
             path = Path(hf_hub_download(self.name, filename, revision=self._revision))
         except errors.LocalEntryNotFoundError as error:

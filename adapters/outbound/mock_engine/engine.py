@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from application.ports.engine import EngineCore, EngineDead, TokenStream
+from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream
 from domain.generation import GenerationRequest, TokenDelta
 
 
@@ -69,7 +69,7 @@ class MockEngine(EngineCore):
     async def aclose(self) -> None:
         self._closed = True
         for stream in tuple(self._streams):
-            stream.end(EngineDead("The mock engine was closed."))
+            stream.end(EngineUnavailable("The server is shutting down."))
 
     def forget(self, stream: "MockStream") -> None:
         """A stream tells that it is over."""
@@ -86,7 +86,7 @@ class MockStream(TokenStream):
         self._loop = asyncio.get_running_loop()
         self._due = self._loop.time() + engine.step_seconds
         self._ended = False
-        self._failure: EngineDead | None = None
+        self._failure: EngineUnavailable | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def __aiter__(self) -> Self:
@@ -108,7 +108,7 @@ class MockStream(TokenStream):
             self._engine.aborts += 1
             self.end()
 
-    def end(self, failure: EngineDead | None = None) -> None:
+    def end(self, failure: EngineUnavailable | None = None) -> None:
         """Nothing more comes; whoever waits is told so, with `failure` if there is one."""
         self._ended = True
         self._failure = failure

@@ -21,7 +21,7 @@ from adapters.outbound.vllm_engine.wire import (
     EngineCoreOutputs,
     identity_of,
 )
-from application.ports.engine import EngineCore, EngineDead
+from application.ports.engine import EngineCore, EngineDead, EngineUnavailable
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
 
@@ -99,7 +99,7 @@ class ZmqEngineCore(EngineCore):
         self._closed = True
         for internal_id, (_, engine) in self._running.items():
             self._send_abort(internal_id, engine)
-        self._end_all(EngineFailure("The server is shutting down."))
+        self._end_all(EngineUnavailable("The server is shutting down."))
         self._sockets.stop_reading()
 
     def _on_lost(self, identity: bytes) -> None:

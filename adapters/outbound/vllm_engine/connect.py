@@ -100,7 +100,9 @@ async def connect_supervised(
 async def _serving(sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts) -> AsyncIterator[ZmqEngineCore]:
     engine = ZmqEngineCore(sockets, engines, facts)
     engine.start()
-    logger.info("%d engines are ready: vLLM %s", len(engines), facts.version)
+    logger.info(
+        "%s ready: vLLM %s", "1 engine is" if len(engines) == 1 else f"{len(engines)} engines are", facts.version
+    )
     try:
         yield engine
     finally:

@@ -60,6 +60,8 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.fail is not None and self.fail not in FAILURES:
             raise ValueError(f"{self.fail!r} is none of the failures {', '.join(FAILURES)}.")
+        if not self.handshake_address.startswith(("tcp://", "ipc://")):
+            raise ValueError(f"{self.handshake_address!r} is no address such as tcp://127.0.0.1:29550.")
 
 
 def run_emulator(settings: EmulatorSettings, generate: Generate) -> int:
@@ -135,6 +137,7 @@ class EngineCoreEmulator:
         waiting = {link.say_hello(context, self._settings.handshake_address): link for link in self._links}
         for handshake in waiting:
             self._poller.register(handshake, zmq.POLLIN)
+        log.info("waiting for a frontend at %s", self._settings.handshake_address)
         loaded_at: dict[Socket, float] = {}
         while waiting:
             readable = self._poll(min(loaded_at.values(), default=math.inf) - time.monotonic())
@@ -146,6 +149,7 @@ class EngineCoreEmulator:
                 if now >= loaded_at.get(handshake, math.inf):
                     del waiting[handshake], loaded_at[handshake]
                     link.say_ready(context, handshake, self._ready(link.engine.index))
+        log.info("ready for its requests")
         for link in self._links:
             for source in link.inputs:
                 self._poller.register(source, zmq.POLLIN)

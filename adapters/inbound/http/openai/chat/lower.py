@@ -14,7 +14,15 @@ from application.model import ModelDefaults
 from application.requests import Chat
 from domain.chat import Message
 
-UNBUILT_IN_MESSAGE = ("tool_calls", "tool_call_id", "function_call", "audio", "refusal")
+UNBUILT_IN_MESSAGE = (
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "audio",
+    "refusal",
+    "reasoning",
+    "reasoning_content",
+)
 
 
 def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:

@@ -24,6 +24,8 @@ class ChatMessage(Struct):
     function_call: Any = None
     audio: Any = None
     refusal: Any = None
+    reasoning: Any = None
+    reasoning_content: Any = None
 
 
 class ChatRequest(SamplingFields, kw_only=True):
@@ -37,6 +39,7 @@ class ChatRequest(SamplingFields, kw_only=True):
     add_generation_prompt: Unbuilt = True
     add_special_tokens: Unbuilt = False
     audio: Unbuilt = None
+    best_of: Unbuilt = 1
     chat_template: Unbuilt = None
     chat_template_kwargs: Unbuilt = None
     continue_final_message: Unbuilt = False
@@ -51,8 +54,10 @@ class ChatRequest(SamplingFields, kw_only=True):
     moderation: Unbuilt = None
     parallel_tool_calls: Unbuilt = True
     prediction: Unbuilt = None
+    prompt: Unbuilt = None
     reasoning_effort: Unbuilt = None
     return_prompt_text: Unbuilt = False
+    suffix: Unbuilt = None
     tool_choice: Unbuilt = "none"
     tools: Unbuilt = None
     verbosity: Unbuilt = None

@@ -14,5 +14,8 @@ class CompletionRequest(SamplingFields, kw_only=True):
 
     add_special_tokens: Unbuilt = True
     best_of: Unbuilt = 1
+    max_completion_tokens: Unbuilt = None
+    messages: Unbuilt = None
     prompt_embeds: Unbuilt = None
     suffix: Unbuilt = None
+    top_logprobs: Unbuilt = None
