@@ -39,6 +39,7 @@ class Completion(Struct, frozen=True, kw_only=True):
     """A text to go on with, and how."""
 
     request_id: str
-    prompt: str | Sequence[int]
+    prompts: Sequence[str | Sequence[int]]
+    """Each a choice of its own, in this order."""
     sampling: SamplingParams
     output: TextOutput

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
+from domain.prompt import Prompt
 from domain.stop import StopStringScanner
 from domain.token_text import TokenPiece, TokenTexts, Utf8Reader
 
@@ -117,8 +118,8 @@ def _own_text(piece: TokenPiece) -> str:
     return piece.text if piece.text is not None else piece.content.decode(errors="replace")
 
 
-def score_prompt(
-    token_ids: Sequence[int], piece_of: PieceOf, columns: LogprobColumns | None, *, is_all: bool = False
+def read_prompt(
+    prompt: Prompt, piece_of: PieceOf, starting_piece_of: PieceOf, columns: LogprobColumns | None, *, is_all: bool
 ) -> ScoredTokens:
     """The tokens of a prompt as it is echoed: special tokens shown, the first one without a score.
 
@@ -128,12 +129,12 @@ def score_prompt(
     offsets: list[int] = []
     contexts: list[bytes] = []
     offset = 0
-    for token_id in token_ids:
+    for token_id in prompt.token_ids:
         contexts.append(reader.held)
         offsets.append(offset)
-        text = reader.read(piece_of(token_id))
+        text = reader.read(piece_of(token_id) if texts else starting_piece_of(token_id))
         offset += len(text)
         texts.append(text)
     if is_all and texts:
         texts[-1] += reader.flush()
-    return ScoredTokens(token_ids, texts, offsets, contexts, columns, hides_special=False)
+    return ScoredTokens(prompt.token_ids, texts, prompt.offsets or offsets, contexts, columns, hides_special=False)

@@ -29,6 +29,8 @@ class Prompt(Struct, frozen=True, gc=False):
     token_ids: Sequence[int]
     text: str | None = None
     """As the caller sent it or the template rendered it; None when the caller sent token ids."""
+    offsets: Sequence[int] | None = None
+    """Where each token starts in `text`, in characters, if its tokens do not read as it; None: where they end up."""
 
     def check(self, vocab_size: int, max_model_len: int, param: str) -> None:
         """Refuse what no model of that vocabulary and context can take; `param` names the request field."""

@@ -10,6 +10,9 @@ from domain.errors import RequestError
 GREEDY_BELOW = 1e-5
 """A lower temperature is greedy sampling. Same as vLLM."""
 
+MOST_SCORED_IDS = 128
+"""Same as vLLM."""
+
 LOWEST_TEMPERATURE = 0.01
 """A lower positive temperature is raised to this, against overflow. Same as vLLM."""
 
@@ -41,6 +44,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     """Alternatives scored beside each sampled token; -1 is the whole vocabulary, None is no scores at all."""
     prompt_logprobs: int | None = None
     """The same for each scored position of the prompt."""
+    logprob_token_ids: Sequence[int] | None = None
+    """Score these ids beside each sampled token, in this order, instead of the most likely ones."""
 
     def __post_init__(self) -> None:
         _check("temperature", self.temperature, 0 <= self.temperature <= 2, "in [0, 2]")
@@ -56,6 +61,15 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
             _check("max_tokens", self.max_tokens, self.max_tokens >= 1, "at least 1")
             fits = self.min_tokens <= self.max_tokens
             _check("min_tokens", self.min_tokens, fits, f"at most max_tokens, which is {self.max_tokens}")
+
+        if self.logprob_token_ids is not None:
+            count = len(self.logprob_token_ids)
+            _check("logprob_token_ids", count, 1 <= count <= MOST_SCORED_IDS, f"1 to {MOST_SCORED_IDS} ids")
+
+    @property
+    def alternatives(self) -> int | None:
+        """Entries of each row beside the sampled token; -1 is the whole vocabulary, None is no rows at all."""
+        return self.logprobs if self.logprob_token_ids is None else len(self.logprob_token_ids)
 
     @property
     def is_greedy(self) -> bool:

@@ -30,3 +30,7 @@ class Tokenizer(Protocol):
         """The entry of one id: the same object each time. Its content is the token's own bytes as it stands inside a
         text: the raw bytes of a part of a character, the leading space of a word, the content of an added token.
         An id that the vocabulary lacks has empty content."""
+
+    @abstractmethod
+    def starting_piece(self, token_id: int) -> TokenPiece:
+        """The same entry at the very start of a text, where some vocabularies drop the leading space of a word."""

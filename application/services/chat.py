@@ -1,7 +1,8 @@
 """Chat completion."""
 
 from application.requests import Chat
-from application.services.generation import FieldNames, GenerateText, TextGeneration
+from application.services.choices import Choices
+from application.services.generation import FieldNames, GenerateText
 from application.services.render import Render
 
 
@@ -12,7 +13,7 @@ class CompleteChat:
         self._render = render
         self._generate = generate
 
-    async def __call__(self, chat: Chat) -> TextGeneration:
+    async def __call__(self, chat: Chat) -> Choices:
         prompt = self._render.chat(chat.messages)
         fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
-        return await self._generate(chat.request_id, prompt, chat.sampling, chat.output, fields)
+        return await self._generate({chat.request_id: prompt}, chat.sampling, chat.output, fields)

@@ -1,7 +1,8 @@
 """Text completion."""
 
 from application.requests import Completion
-from application.services.generation import FieldNames, GenerateText, TextGeneration
+from application.services.choices import Choices
+from application.services.generation import FieldNames, GenerateText
 from application.services.render import Render
 
 FIELDS = FieldNames(prompt="prompt", alternatives="logprobs", max_tokens="max_tokens")
@@ -14,6 +15,12 @@ class CompleteText:
         self._render = render
         self._generate = generate
 
-    async def __call__(self, completion: Completion) -> TextGeneration:
-        prompt = self._render.text(completion.prompt)
-        return await self._generate(completion.request_id, prompt, completion.sampling, completion.output, FIELDS)
+    async def __call__(self, completion: Completion) -> Choices:
+        output, sampling = completion.output, completion.sampling
+        locate = output.echo and sampling.prompt_logprobs is not None
+        # Same as vLLM: the engine knows each prompt by its place.
+        prompts = {
+            f"{completion.request_id}-{index}": self._render.text(prompt, locate)
+            for index, prompt in enumerate(completion.prompts)
+        }
+        return await self._generate(prompts, sampling, output, FIELDS)

@@ -1,19 +1,20 @@
-"""What chat and completions share: a prompt becomes a running generation, and the rule is resolved for it."""
+"""What chat and completions share: prompts become running generations, and the rule is resolved for them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
-from application.ports.engine import EngineCore, TokenStream
+from application.ports.engine import EngineCore
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
-from domain.detokenizer import Detokenizer, PieceOf, score_prompt
-from domain.errors import EngineFailure, RequestError
-from domain.generation import FinishReason, GenerationRequest, ScoredTokens, TextDelta, TokenDelta, TokenUsage
+from application.services.choices import Choices
+from application.services.text_generation import TextGeneration
+from domain.detokenizer import Detokenizer, read_prompt
+from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
 from domain.precedence import shows_token_ids
 from domain.prompt import Prompt, check_in_vocabulary
@@ -30,98 +31,6 @@ class FieldNames(Struct, frozen=True):
     prompt: str
     alternatives: str
     max_tokens: str
-
-
-class Echo(Struct, frozen=True):
-    """The prompt, repeated before the output."""
-
-    text: str
-    scored: ScoredTokens | None
-    """None when no scores were asked for."""
-
-
-class TextGeneration(AsyncIterator[TextDelta]):
-    """A running completion. Whoever receives it closes it, from the task that reads it or another.
-
-    Its first output is there already, so whatever fails from here on fails in the middle of an answer.
-    """
-
-    def __init__(
-        self,
-        *,
-        request_id: str,
-        prompt: Prompt,
-        show_token_ids: bool,
-        piece_of: PieceOf,
-        tokens: TokenStream,
-        detokenizer: Detokenizer,
-        metrics: Metrics,
-    ) -> None:
-        self.request_id = request_id
-        self.prompt = prompt
-        self.show_token_ids = show_token_ids
-        """Whether logprob tokens are placeholders: the rule, resolved."""
-        self.piece_of = piece_of
-        self.echo: Echo | None = None
-        self._tokens = tokens
-        self._first: TokenDelta | None = None
-        self._detokenizer = detokenizer
-        self._metrics = metrics
-        self._ended = False
-        self._completion_tokens = 0
-        self._cached_tokens: int | None = None
-
-    @property
-    def usage(self) -> TokenUsage:
-        """Tokens so far; after the last delta, all of them."""
-        return TokenUsage(len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens)
-
-    async def start(self, echoed: str | None, scored: bool, prompt_only: bool) -> None:
-        """Wait for the engine's first output: what it refuses is refused before the answer begins."""
-        try:
-            first = await self._next_tokens()
-        except StopAsyncIteration:
-            await self._end("error")
-            raise EngineFailure("The engine ended the request without an output.") from None
-        self._cached_tokens = first.cached_tokens
-        if echoed is not None:
-            columns = first.prompt_logprobs
-            rows = score_prompt(self.prompt.token_ids, self.piece_of, columns, is_all=prompt_only) if scored else None
-            self.echo = Echo(echoed, rows)
-        if prompt_only:
-            # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
-            await self._tokens.aclose()
-            first = TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)
-        self._first = first
-
-    async def __anext__(self) -> TextDelta:
-        if self._ended:
-            raise StopAsyncIteration
-        tokens, self._first = self._first, None
-        if tokens is None:
-            tokens = await self._next_tokens()
-        delta = self._detokenizer.feed(tokens)
-        self._completion_tokens += len(delta.token_ids)
-        if delta.finish_reason is not None:
-            await self._end(delta.finish_reason)
-        return delta
-
-    async def aclose(self) -> None:
-        """Abort it unless it has ended."""
-        await self._end(FinishReason.ABORT)
-
-    async def _next_tokens(self) -> TokenDelta:
-        try:
-            return await anext(self._tokens)
-        except (EngineFailure, RequestError):
-            await self._end("error")
-            raise
-
-    async def _end(self, reason: str) -> None:
-        if not self._ended:
-            self._ended = True
-            self._metrics.request_ended(reason, self.usage)
-        await self._tokens.aclose()
 
 
 class GenerateText:
@@ -144,17 +53,40 @@ class GenerateText:
         self._metrics = metrics
 
     async def __call__(
-        self, request_id: str, prompt: Prompt, sampling: SamplingParams, output: TextOutput, fields: FieldNames
-    ) -> TextGeneration:
-        """Admit the request and wait for its first output.
+        self,
+        prompts: Mapping[str, Prompt],
+        sampling: SamplingParams,
+        output: TextOutput,
+        fields: FieldNames,
+    ) -> Choices:
+        """Admit one request per prompt, under the id it comes with, and wait for the first output of any.
 
-        Raises RequestError for what this model does not take, EngineFailure when the engine cannot.
+        Raises RequestError for what this model does not take, EngineFailure when the engine cannot; then none is left.
         """
-        max_model_len = self._engine.max_model_len
-        prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
-        check_alternatives(fields.alternatives, sampling.logprobs, self._limits.max_logprobs, self._limits.vocab_size)
-        check_in_vocabulary("stop_token_ids", sampling.stop_token_ids, self._limits.vocab_size)
-        request = GenerationRequest(
+        requests = [self._request(request_id, prompt, sampling, fields) for request_id, prompt in prompts.items()]
+        show_token_ids = shows_token_ids(
+            output.return_tokens_as_token_ids, self._options.default_return_tokens_as_token_ids
+        )
+        choices = Choices()
+        try:
+            for prompt, request in zip(prompts.values(), requests, strict=True):
+                choices.add(await self._admit(prompt, request, output, show_token_ids))
+            await choices.start()
+        except BaseException:
+            await choices.aclose()
+            raise
+        return choices
+
+    def _request(
+        self, request_id: str, prompt: Prompt, sampling: SamplingParams, fields: FieldNames
+    ) -> GenerationRequest:
+        max_model_len, limits = self._engine.max_model_len, self._limits
+        prompt.check(limits.vocab_size, max_model_len, fields.prompt)
+        check_alternatives(fields.alternatives, sampling.logprobs, limits.max_logprobs, limits.vocab_size)
+        check_alternatives("prompt_logprobs", sampling.prompt_logprobs, limits.max_logprobs, limits.vocab_size)
+        check_in_vocabulary("logprob_token_ids", sampling.logprob_token_ids or (), limits.vocab_size)
+        check_in_vocabulary("stop_token_ids", sampling.stop_token_ids, limits.vocab_size)
+        return GenerationRequest(
             request_id=request_id,
             prompt_token_ids=prompt.token_ids,
             sampling=msgspec.structs.replace(
@@ -164,45 +96,39 @@ class GenerateText:
                 stop_token_ids=self._stop_token_ids(sampling),
             ),
         )
-        tail, echoed = b"", None
-        if prompt.text is None and not output.prompt_only:
-            tail = unfinished_character([self._tokenizer.piece(i) for i in prompt.token_ids[-TAIL_TOKENS:]])
+
+    async def _admit(
+        self, prompt: Prompt, request: GenerationRequest, output: TextOutput, show_token_ids: bool
+    ) -> TextGeneration:
+        piece_of, read, echo, tail = self._tokenizer.piece, None, None, b""
+        scores_prompt = request.sampling.prompt_logprobs is not None
+        if scores_prompt or (output.echo and prompt.text is None):
+            read = read_prompt(prompt, piece_of, self._tokenizer.starting_piece, None, is_all=output.prompt_only)
         if output.echo:
-            echoed = self._echoed_text(prompt, tail)
-        generation = TextGeneration(
-            request_id=request_id,
+            echo = "".join(read.texts) if prompt.text is None and read is not None else prompt.text
+        if prompt.text is None and not output.prompt_only:
+            tail = unfinished_character([piece_of(token_id) for token_id in prompt.token_ids[-TAIL_TOKENS:]])
+        tokens = await self._engine.submit(request)
+        self._metrics.request_started()
+        return TextGeneration(
             prompt=prompt,
-            show_token_ids=shows_token_ids(
-                output.return_tokens_as_token_ids, self._options.default_return_tokens_as_token_ids
-            ),
-            piece_of=self._tokenizer.piece,
-            tokens=await self._engine.submit(request),
+            read_prompt=read if scores_prompt else None,
+            echo=echo,
+            prompt_only=output.prompt_only,
+            show_token_ids=show_token_ids,
+            tokens=tokens,
             detokenizer=Detokenizer(
-                self._tokenizer.piece,
+                piece_of,
                 hides_special=output.skip_special_tokens,
                 stop=output.stop,
-                min_tokens=sampling.min_tokens,
+                min_tokens=request.sampling.min_tokens,
                 prompt_tail=tail,
-                text_start=len(echoed or ""),
+                text_start=len(echo or ""),
             ),
             metrics=self._metrics,
         )
-        self._metrics.request_started()
-        try:
-            await generation.start(echoed, sampling.logprobs is not None, output.prompt_only)
-        except BaseException:
-            await generation.aclose()
-            raise
-        return generation
 
     def _stop_token_ids(self, sampling: SamplingParams) -> Sequence[int]:
         if sampling.ignore_eos:
             return sampling.stop_token_ids
         return list(dict.fromkeys([*sampling.stop_token_ids, *self._defaults.stop_token_ids]))
-
-    def _echoed_text(self, prompt: Prompt, tail: bytes) -> str:
-        if prompt.text is not None:
-            return prompt.text
-        text = self._tokenizer.decode(prompt.token_ids)
-        # the output completes the character that the prompt begins
-        return text[:-1] if tail and text.endswith("\ufffd") else text

@@ -11,8 +11,9 @@ from application.ports.engine import EngineCore
 from application.requests import Chat, Completion, TextOutput
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
-from application.services.generation import GenerateText, TextGeneration
+from application.services.generation import GenerateText
 from application.services.render import Render
+from application.services.text_generation import TextGeneration
 from domain.chat import Message
 from domain.generation import TextDelta
 from domain.sampling import SamplingParams
@@ -35,8 +36,10 @@ class Served(NamedTuple):
 
     async def __call__(self, request: Asked) -> TextGeneration:
         if isinstance(request, Chat):
-            return await self.complete_chat(request)
-        return await self.complete_text(request)
+            choices = await self.complete_chat(request)
+        else:
+            choices = await self.complete_text(request)
+        return choices.generations[0]
 
     @property
     def is_idle(self) -> bool:
@@ -78,7 +81,7 @@ def completion(
 ) -> Completion:
     return Completion(
         request_id=request_id,
-        prompt=prompt,
+        prompts=[prompt],
         sampling=sampling or SamplingParams(),
         output=TextOutput(**output),
     )

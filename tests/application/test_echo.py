@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from adapters.outbound.mock_engine.scripted import Script, steps
-from application.services.generation import TextGeneration
+from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
@@ -22,14 +22,14 @@ def after_prompt(prompt: list[int], output: Script) -> Script:
 
 def text_of(generation: TextGeneration, deltas: list[TextDelta]) -> str:
     assert generation.echo is not None
-    return generation.echo.text + "".join(delta.text for delta in deltas)
+    return generation.echo + "".join(delta.text for delta in deltas)
 
 
 def rows_of(generation: TextGeneration, deltas: list[TextDelta]) -> tuple[list[str], list[int]]:
     """Texts and offsets of all rows, the prompt's first."""
     assert generation.echo is not None
-    assert generation.echo.scored is not None
-    scored = [generation.echo.scored, *[delta.scored for delta in deltas if delta.scored is not None]]
+    assert generation.scored_prompt is not None
+    scored = [generation.scored_prompt, *[delta.scored for delta in deltas if delta.scored is not None]]
     return [text for rows in scored for text in rows.texts], [offset for rows in scored for offset in rows.offsets]
 
 
@@ -50,9 +50,9 @@ async def test_its_rows_have_the_engines_scores_and_the_first_has_none() -> None
     await read(generation)
 
     assert generation.echo is not None
-    assert generation.echo.scored is not None
-    assert generation.echo.scored.unscored == 1
-    assert generation.echo.scored.columns == LogprobColumns(2, [98, 99, 99, 100], [-0.5] * 4, [1, 1])
+    assert generation.scored_prompt is not None
+    assert generation.scored_prompt.unscored == 1
+    assert generation.scored_prompt.columns == LogprobColumns(2, [98, 99, 99, 100], [-0.5] * 4, [1, 1])
 
 
 async def test_a_prompt_of_one_token_is_a_row_without_a_score() -> None:
@@ -63,8 +63,8 @@ async def test_a_prompt_of_one_token_is_a_row_without_a_score() -> None:
 
     assert rows_of(generation, deltas) == (["a", "h"], [0, 1])
     assert generation.echo is not None
-    assert generation.echo.scored is not None
-    assert generation.echo.scored.unscored == 1
+    assert generation.scored_prompt is not None
+    assert generation.scored_prompt.unscored == 1
 
 
 async def test_token_ids_are_echoed_decoded_with_special_tokens_shown() -> None:
@@ -112,7 +112,7 @@ async def test_without_scores_the_text_is_echoed_alone() -> None:
     deltas = await read(generation)
 
     assert generation.echo is not None
-    assert generation.echo.scored is None
+    assert generation.scored_prompt is None
     assert text_of(generation, deltas) == "abh"
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from domain.detokenizer import Detokenizer, score_prompt
+from domain.detokenizer import Detokenizer, read_prompt
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
+from domain.prompt import Prompt
 from tests.domain.vocabulary import (
     EOS,
     LACKING,
@@ -294,7 +295,7 @@ class TestScoredPrompt:
     def test_the_first_token_has_no_score_and_special_tokens_count(self) -> None:
         columns = LogprobColumns(1, [0xC3, 0xA9], [-1.0, -2.0], [1, 1])
 
-        scored = score_prompt([EOS, 0xC3, 0xA9], piece_of, columns)
+        scored = read_prompt(Prompt([EOS, 0xC3, 0xA9]), piece_of, piece_of, columns, is_all=False)
 
         assert list(scored.texts) == ["<eos>", "", "é"]
         assert list(scored.offsets) == [0, 5, 5]
@@ -304,12 +305,12 @@ class TestScoredPrompt:
         assert not scored.hides_special
 
     def test_a_prompt_of_one_token_has_no_score_at_all(self) -> None:
-        assert score_prompt([H], piece_of, None).unscored == 1
+        assert read_prompt(Prompt([H]), piece_of, piece_of, None, is_all=False).unscored == 1
 
     def test_a_character_that_output_may_complete_is_left_to_it(self) -> None:
-        assert list(score_prompt([H, 0xF0], piece_of, None).texts) == ["h", ""]
+        assert list(read_prompt(Prompt([H, 0xF0]), piece_of, piece_of, None, is_all=False).texts) == ["h", ""]
 
     def test_one_that_nothing_follows_is_a_replacement_in_the_last_token(self) -> None:
-        scored = score_prompt([H, 0xF0, 0x9F], piece_of, None, is_all=True)
+        scored = read_prompt(Prompt([H, 0xF0, 0x9F]), piece_of, piece_of, None, is_all=True)
 
         assert (list(scored.texts), list(scored.offsets)) == (["h", "", "\ufffd"], [0, 1, 1])

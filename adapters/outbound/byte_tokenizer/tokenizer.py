@@ -59,6 +59,9 @@ class ByteTokenizer(Tokenizer):
     def piece(self, token_id: int) -> TokenPiece:
         return _PIECES[token_id] if 0 <= token_id < VOCAB_SIZE else _LACKING
 
+    def starting_piece(self, token_id: int) -> TokenPiece:
+        return self.piece(token_id)
+
 
 def _utf8(text: str) -> bytes:
     try:

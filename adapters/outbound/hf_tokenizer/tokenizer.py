@@ -52,13 +52,19 @@ class HfTokenizer(Tokenizer):
         known = [token_id for token_id in token_ids if self.piece(token_id) is not _LACKING]
         if self._notation.is_separated:
             return self._tokenizer.decode(known, skip_special_tokens=False)
-        start = ""
-        if known and not self._notation.is_byte_level:
-            start, known = self._start(known)
-        return start + b"".join([self.piece(token_id).content for token_id in known]).decode(errors="replace")
+        pieces = [self.starting_piece(token_id) for token_id in known[:1]]
+        pieces += [self.piece(token_id) for token_id in known[1:]]
+        return b"".join([piece.content for piece in pieces]).decode(errors="replace")
 
     def piece(self, token_id: int) -> TokenPiece:
         return self._pieces[token_id]
+
+    def starting_piece(self, token_id: int) -> TokenPiece:
+        piece = self._pieces[token_id]
+        if self._notation.is_byte_level or self._pieces.is_as_written(token_id) or piece.text is None:
+            return piece
+        first = self._notation.read_first(self._tokenizer.id_to_token(token_id) or "")
+        return TokenPiece.of(first.encode(), piece.is_special)
 
     def _encode(self, text: str, add_special_tokens: bool) -> tokenizers.Encoding:
         try:
@@ -66,13 +72,6 @@ class HfTokenizer(Tokenizer):
         except TypeError:
             # half a surrogate pair has no UTF-8: as wherever bytes are no text, U+FFFD stands for it
             return self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=add_special_tokens)
-
-    def _start(self, token_ids: list[int]) -> tuple[str, list[int]]:
-        """The text of the first token as it reads at the very start, and the other tokens."""
-        first, rest = token_ids[0], token_ids[1:]
-        if self._pieces.is_as_written(first) or self.piece(first).text is None:
-            return "", token_ids
-        return self._notation.read_first(self._tokenizer.id_to_token(first) or ""), rest
 
 
 class _Pieces(dict[int, TokenPiece]):

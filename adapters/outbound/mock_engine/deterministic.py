@@ -69,6 +69,18 @@ class Scorer:
             values += top
         return LogprobColumns(count + 1, ids, values, [rank for _, rank, _ in placed])
 
+    def columns_of(self, placed: Sequence[tuple[int, int, int]], scored_ids: Sequence[int]) -> LogprobColumns:
+        """The same rows with `scored_ids` in place of the ranks' ids, in their order."""
+        ids: list[int] = []
+        values: list[float] = []
+        for token_id, rank, ranking in placed:
+            inverse, _ = self._tables[ranking % STEPS]
+            start = (token_id * inverse - rank + 1) % self._vocab_size
+            ids += [token_id, *scored_ids]
+            values.append(self._logprobs[rank - 1])
+            values += [self._logprobs[(scored * inverse - start) % self._vocab_size] for scored in scored_ids]
+        return LogprobColumns(len(scored_ids) + 1, ids, values, [rank for _, rank, _ in placed])
+
 
 class DeterministicGeneration:
     """One request being answered."""
@@ -104,7 +116,7 @@ class DeterministicGeneration:
         finish_reason, stop_reason = finish or (None, None)
         return TokenDelta(
             [token_id for token_id, _, _ in placed],
-            None if alternatives is None else self._model.scorer.columns(placed, alternatives),
+            None if alternatives is None else self._columns(placed, alternatives),
             self._prompt_columns() if first else None,
             finish_reason,
             stop_reason,
@@ -126,6 +138,12 @@ class DeterministicGeneration:
             if token_id in self._stop:
                 return FinishReason.STOP, token_id
         return (FinishReason.LENGTH, None) if self._count >= self._limit else None
+
+    def _columns(self, placed: Sequence[tuple[int, int, int]], alternatives: int) -> LogprobColumns:
+        scored_ids = self._sampling.logprob_token_ids
+        if scored_ids is None:
+            return self._model.scorer.columns(placed, alternatives)
+        return self._model.scorer.columns_of(placed, scored_ids)
 
     def _prompt_columns(self) -> LogprobColumns | None:
         alternatives = self._sampling.prompt_logprobs

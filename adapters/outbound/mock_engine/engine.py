@@ -62,7 +62,7 @@ class MockEngine(EngineCore):
     async def submit(self, request: GenerationRequest) -> TokenStream:
         if self._closed:
             raise EngineDead("The mock engine is closed.")
-        stream = MockStream(self, self._generate(request), request.sampling.logprobs)
+        stream = MockStream(self, self._generate(request), request.sampling.alternatives)
         self._streams.add(stream)
         return stream
 

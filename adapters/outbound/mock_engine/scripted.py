@@ -210,7 +210,7 @@ def _completed(script: Sequence[Step]) -> Sequence[Step]:
 
 def _as_asked(delta: TokenDelta, request: GenerationRequest) -> TokenDelta:
     sampling = request.sampling
-    logprobs = _narrowed(delta.logprobs, sampling.logprobs)
+    logprobs = _narrowed(delta.logprobs, sampling.alternatives)
     prompt_logprobs = _narrowed(delta.prompt_logprobs, sampling.prompt_logprobs)
     if logprobs is delta.logprobs and prompt_logprobs is delta.prompt_logprobs:
         return delta

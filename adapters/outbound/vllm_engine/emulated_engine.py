@@ -184,7 +184,7 @@ class EmulatedEngine:
             client_index,
             len(generation_request.prompt_token_ids),
             self._generate(generation_request),
-            generation_request.sampling.logprobs,
+            generation_request.sampling.alternatives,
             now,
         )
         self._measure()
@@ -266,5 +266,6 @@ def _generation_request(request: EngineCoreRequest) -> GenerationRequest:
             stop_token_ids=sampling.stop_token_ids or (),
             logprobs=sampling.logprobs,
             prompt_logprobs=sampling.prompt_logprobs,
+            logprob_token_ids=sampling.logprob_token_ids,
         ),
     )

@@ -36,9 +36,9 @@ def delta_of(output: EngineCoreOutput, frames: Sequence[bytes], wanted: Sampling
     """The step of a request that did not fail. Raises MalformedTensor."""
     token_ids = output.new_token_ids
     logprobs = prompt_logprobs = None
-    if wanted.logprobs is not None:
+    if wanted.alternatives is not None:
         if output.new_logprobs is not None:
-            logprobs = columns(output.new_logprobs, frames, wanted.logprobs, len(token_ids))
+            logprobs = columns(output.new_logprobs, frames, wanted.alternatives, len(token_ids))
         elif token_ids:
             raise MalformedTensor("no logprobs, though they were asked for")
     if wanted.prompt_logprobs is not None and output.new_prompt_logprobs_tensors is not None:

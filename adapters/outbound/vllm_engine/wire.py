@@ -144,6 +144,7 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     stop_token_ids: Sequence[int] | None = None
     logprobs: int | None = None
     prompt_logprobs: int | None = None
+    logprob_token_ids: Sequence[int] | None = None
     output_kind: int = OutputKind.CUMULATIVE
     eos_token_id: int | None = field(default=None, name="_eos_token_id")
     all_stop_token_ids: Sequence[int] = field(default=(), name="_all_stop_token_ids")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from adapters.inbound.http.openai.fragments import encode
 from domain.generation import TokenUsage
@@ -66,3 +66,8 @@ def usage_frame(head: bytes, usage: TokenUsage) -> bytes:
 
 def ids_json(token_ids: Sequence[int] | None) -> bytes:
     return b"null" if token_ids is None else encode(token_ids)
+
+
+def raw(json: bytes | None) -> Raw | None:
+    """JSON that is there already, as a field."""
+    return None if json is None else Raw(json)

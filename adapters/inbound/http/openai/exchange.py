@@ -12,7 +12,7 @@ from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.sampling import SamplingFields
 from adapters.inbound.http.sse import unless_gone
-from application.services.generation import TextGeneration
+from application.services.choices import Choices
 from domain.detokenizer import PieceOf
 
 
@@ -20,11 +20,11 @@ class TokenDisplays:
     """The two ways to show a token in logprobs."""
 
     def __init__(self, piece_of: PieceOf) -> None:
-        self._by_text = TokenDisplay(piece_of, show_token_ids=False)
+        self.by_text = TokenDisplay(piece_of, show_token_ids=False)
         self._by_id = TokenDisplay(piece_of, show_token_ids=True)
 
-    def of(self, generation: TextGeneration) -> TokenDisplay:
-        return self._by_id if generation.show_token_ids else self._by_text
+    def of(self, choices: Choices) -> TokenDisplay:
+        return self._by_id if choices.show_token_ids else self.by_text
 
 
 def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: str) -> Answer:
@@ -41,11 +41,9 @@ def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str
     )
 
 
-async def whole(
-    request: Request[Any, Any, Any], generation: TextGeneration, body: Coroutine[Any, Any, bytes]
-) -> ASGIResponse:
-    """The answer in one piece: `body` runs the generation to its end, or to the client's leaving."""
+async def whole(request: Request[Any, Any, Any], choices: Choices, body: Coroutine[Any, Any, bytes]) -> ASGIResponse:
+    """The answer in one piece: `body` runs the choices to their end, or to the client's leaving."""
     try:
         return ASGIResponse(body=await unless_gone(request.receive, body), media_type="application/json")
     finally:
-        await generation.aclose()
+        await choices.aclose()

@@ -1,57 +1,58 @@
-"""A running generation as the frames of a streamed answer: the same for every endpoint."""
+"""An answer's choices as the frames of a stream: the same for every endpoint."""
 
 from typing import Protocol, Self
 
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import DONE, frame
-from application.services.generation import TextGeneration
-from domain.generation import TextDelta, TokenUsage
+from application.services.choices import Choices
+from domain.generation import TextDelta
 
 
 class ChunkEncoder(Protocol):
-    """What one endpoint makes of a generation. Each method gives whole frames, or nothing."""
+    """What one endpoint makes of its choices. Each method gives whole frames, or nothing."""
 
     def opening(self) -> bytes:
         """What comes before the first delta."""
 
-    def delta(self, delta: TextDelta, usage: TokenUsage) -> bytes:
-        """The chunk of one delta; nothing when it carries nothing a client can see."""
+    def delta(self, index: int, delta: TextDelta) -> bytes:
+        """The chunk of one choice's delta; nothing when it carries nothing a client can see."""
 
-    def closing(self, usage: TokenUsage) -> bytes:
+    def closing(self) -> bytes:
         """What comes after the last delta."""
 
 
-class GenerationFrames:
-    """Frames of a generation, to the end or to its failure. Closing it closes the generation."""
+class AnswerFrames:
+    """Frames of an answer, to its end or its failure. Closing it closes the choices."""
 
-    def __init__(self, generation: TextGeneration, chunks: ChunkEncoder) -> None:
-        self._generation = generation
+    def __init__(self, choices: Choices, chunks: ChunkEncoder) -> None:
+        self._choices = choices
         self._chunks = chunks
+        self._running = len(choices.generations)
         self._opened = False
-        self._done = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._done:
+        if not self._running:
             raise StopAsyncIteration
         frames = b"" if self._opened else self._chunks.opening()
         self._opened = True
         try:
             while True:
-                delta = await anext(self._generation)
-                frames += self._chunks.delta(delta, self._generation.usage)
+                index, delta = await anext(self._choices)
+                frames += self._chunks.delta(index, delta)
                 if delta.finish_reason is not None:
-                    self._done = True
-                    return frames + self._chunks.closing(self._generation.usage) + DONE
+                    self._running -= 1
+                    if not self._running:
+                        return frames + self._chunks.closing() + DONE
                 if frames:
                     return frames
         except StopAsyncIteration:
             raise  # closed meanwhile: nobody reads the rest
         except Exception as failure:
-            self._done = True
+            self._running = 0
             return frames + frame(describe(failure)[1]) + DONE
 
     async def aclose(self) -> None:
-        await self._generation.aclose()
+        await self._choices.aclose()

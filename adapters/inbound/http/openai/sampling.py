@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, structs
 from application.model import ModelDefaults
 from application.requests import TextOutput
 from domain.errors import RequestError
+from domain.logprobs import WHOLE_VOCABULARY
 from domain.sampling import OutOfRange, SamplingParams
 
 MOST_STOP_STRINGS = 4
@@ -51,6 +52,8 @@ class SamplingFields(Struct, kw_only=True):
     min_tokens: Int64 | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    prompt_logprobs: Int64 | None = None
+    logprob_token_ids: list[TokenId] | None = None
     skip_special_tokens: bool | None = None
     return_tokens_as_token_ids: bool | None = None
     return_token_ids: bool | None = None
@@ -67,7 +70,6 @@ class SamplingFields(Struct, kw_only=True):
     kv_transfer_params: Unbuilt = None
     length_penalty: Unbuilt = 1
     logit_bias: Unbuilt = msgspec.field(default_factory=dict)
-    logprob_token_ids: Unbuilt = None
     metadata: Unbuilt = None
     mm_payload: Unbuilt = "tensors"
     n: Unbuilt = 1
@@ -76,7 +78,6 @@ class SamplingFields(Struct, kw_only=True):
     prompt_cache_key: Unbuilt = None
     prompt_cache_options: Unbuilt = None
     prompt_cache_retention: Unbuilt = None
-    prompt_logprobs: Unbuilt = None
     repetition_detection: Unbuilt = None
     repetition_penalty: Unbuilt = 1
     response_format: Unbuilt = msgspec.field(default_factory=lambda: {"type": "text"})
@@ -123,8 +124,13 @@ def lower_sampling(
     *,
     max_tokens: int | None,
     logprobs: int | None,
-    prompt_logprobs: int | None = None,
+    echoed_logprobs: int | None = None,
 ) -> SamplingParams:
+    """`logprobs` are the alternatives per sampled token, `echoed_logprobs` those per echoed prompt token."""
+    if body.stream and body.prompt_logprobs:
+        raise InvalidField("prompt_logprobs are not available when stream is true.", "prompt_logprobs")
+    if body.logprob_token_ids is not None and logprobs is None:
+        raise InvalidField("logprob_token_ids needs logprobs.", "logprob_token_ids")
     return SamplingParams(
         max_tokens=max_tokens,
         min_tokens=body.min_tokens or 0,
@@ -139,8 +145,16 @@ def lower_sampling(
         ignore_eos=bool(body.ignore_eos),
         stop_token_ids=body.stop_token_ids or (),
         logprobs=logprobs,
-        prompt_logprobs=prompt_logprobs,
+        prompt_logprobs=wider(body.prompt_logprobs, echoed_logprobs),
+        logprob_token_ids=body.logprob_token_ids,
     )
+
+
+def wider(one: int | None, other: int | None) -> int | None:
+    """Of two numbers of alternatives the one that holds the other."""
+    if one is None or other is None:
+        return other if one is None else one
+    return WHOLE_VOCABULARY if WHOLE_VOCABULARY in (one, other) else max(one, other)
 
 
 def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool = False) -> TextOutput:

@@ -7,8 +7,9 @@ from msgspec import Raw, Struct
 
 from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, stream_usage, usage_frame
 from adapters.inbound.http.openai.fragments import TokenDisplay, encode
-from adapters.inbound.http.openai.logprobs import ChatLogprobs
-from application.services.generation import TextGeneration
+from adapters.inbound.http.openai.logprobs import ChatLogprobs, prompt_logprobs_json
+from application.services.choices import Choices
+from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
@@ -41,7 +42,7 @@ class ChatBody(Struct, kw_only=True):
     service_tier: None = None
     system_fingerprint: None = None
     usage: Usage
-    prompt_logprobs: None = None
+    prompt_logprobs: Raw | None
     prompt_token_ids: Sequence[int] | None
     prompt_text: None = None
     kv_transfer_params: None = None
@@ -49,21 +50,40 @@ class ChatBody(Struct, kw_only=True):
     metrics: None = None
 
 
-async def chat_body(
-    generation: TextGeneration, answer: Answer, display: TokenDisplay, top_logprobs: int | None
-) -> bytes:
-    """Runs the generation to its end. `top_logprobs` is how many alternatives each row shows; None shows no rows."""
-    rows = None if top_logprobs is None else ChatLogprobs(display, top_logprobs)
+class Rows(Struct, frozen=True):
+    """What of the scores an answer shows."""
+
+    display: TokenDisplay
+    by_text: TokenDisplay
+    """Maps by id show texts whatever the rule says."""
+    alternatives: int | None
+    """Per token (-1: all there are); None shows no rows."""
+    prompt_alternatives: int | None
+    """Per entry of `prompt_logprobs`; None leaves it null."""
+
+    def logprobs(self) -> ChatLogprobs | None:
+        return None if self.alternatives is None else ChatLogprobs(self.display, self.alternatives)
+
+    def prompt_logprobs(self, generation: TextGeneration) -> Raw | None:
+        if generation.scored_prompt is None or self.prompt_alternatives is None:
+            return None
+        return Raw(prompt_logprobs_json(generation.scored_prompt, self.prompt_alternatives, self.by_text))
+
+
+async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
+    """Runs the choice to its end."""
+    (generation,) = choices.generations
+    logprobs = rows.logprobs()
     texts: list[str] = []
     token_ids: list[int] = []
-    async for delta in generation:
+    async for _, delta in choices:
         texts.append(delta.text)
         token_ids += delta.token_ids
-        if rows:
-            rows.add(delta.scored)
+        if logprobs:
+            logprobs.add(delta.scored)
     choice = Choice(
         message=AssistantMessage(content="".join(texts)),
-        logprobs=Raw(rows.take()) if rows else None,
+        logprobs=Raw(logprobs.take()) if logprobs else None,
         finish_reason=delta.finish_reason,
         stop_reason=delta.stop_reason,
         token_ids=token_ids if answer.return_token_ids else None,
@@ -74,7 +94,8 @@ async def chat_body(
             created=answer.created,
             model=answer.model,
             choices=[choice],
-            usage=Usage.of(generation.usage),
+            usage=Usage.of(choices.usage),
+            prompt_logprobs=rows.prompt_logprobs(generation),
             prompt_token_ids=generation.prompt.token_ids if answer.return_token_ids else None,
         )
     )
@@ -83,53 +104,51 @@ async def chat_body(
 class ChatChunks:
     """Frames of a streamed chat completion: the role first, then what the engine produces."""
 
-    def __init__(
-        self, generation: TextGeneration, answer: Answer, display: TokenDisplay, top_logprobs: int | None
-    ) -> None:
+    def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+        self._choices = choices
         self._answer = answer
-        self._rows = None if top_logprobs is None else ChatLogprobs(display, top_logprobs)
-        self._prompt_token_ids = generation.prompt.token_ids if answer.return_token_ids else None
-        self._opening_usage = TokenUsage(len(generation.prompt.token_ids), 0)
+        self._logprobs = rows.logprobs()
         self._head = chunk_head(answer, "chat.completion.chunk")
         self._start = self._head + b'{"index":0,"delta":{"content":'
 
     def opening(self) -> bytes:
+        (generation,) = self._choices.generations
         return b"".join(
             (
                 self._head,
                 b'{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]',
-                self._usage(self._opening_usage),
+                self._usage(TokenUsage(len(generation.prompt.token_ids), 0)),
                 b',"prompt_token_ids":',
-                ids_json(self._prompt_token_ids),
+                ids_json(generation.prompt.token_ids if self._answer.return_token_ids else None),
                 b',"prompt_text":null}\n\n',
             )
         )
 
-    def delta(self, delta: TextDelta, usage: TokenUsage) -> bytes:
-        rows, finish_reason, returns_ids = self._rows, delta.finish_reason, self._answer.return_token_ids
-        if not delta.text and finish_reason is None and not (delta.token_ids and (rows or returns_ids)):
+    def delta(self, index: int, delta: TextDelta) -> bytes:
+        logprobs, finish_reason, returns_ids = self._logprobs, delta.finish_reason, self._answer.return_token_ids
+        if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
             return b""
-        if rows:
-            rows.add(delta.scored)
+        if logprobs:
+            logprobs.add(delta.scored)
         return b"".join(
             (
                 self._start,
                 encode(delta.text),
                 b'},"logprobs":',
-                rows.take() if rows else b"null",
+                logprobs.take() if logprobs else b"null",
                 b',"finish_reason":',
                 encode(finish_reason),
                 b"" if finish_reason is None else b',"stop_reason":' + encode(delta.stop_reason),
                 b',"token_ids":',
                 ids_json(delta.token_ids if returns_ids else None),
                 b"}]",
-                self._usage(usage),
+                self._usage(self._choices.generations[index].usage),
                 b"}\n\n",
             )
         )
 
-    def closing(self, usage: TokenUsage) -> bytes:
-        return usage_frame(self._head, usage) if self._answer.include_usage else b""
+    def closing(self) -> bytes:
+        return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
 
     def _usage(self, usage: TokenUsage) -> bytes:
         if not self._answer.continuous_usage:

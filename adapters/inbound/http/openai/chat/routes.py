@@ -8,15 +8,16 @@ from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from adapters.inbound.http.openai.chat.encode import ChatChunks, chat_body
+from adapters.inbound.http.openai.chat.encode import ChatChunks, Rows, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
-from adapters.inbound.http.openai.frames import GenerationFrames
+from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.sse import EventStream, unless_gone
 from application.model import ModelDefaults
 from application.services.chat import CompleteChat
 from application.services.models import ServedModels
+from domain.logprobs import WHOLE_VOCABULARY
 
 _DECODER = msgspec.json.Decoder(ChatRequest)
 
@@ -33,9 +34,13 @@ async def chat_completions(
     body = await read_body(request, _DECODER, body_limit)
     answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model))
     chat = lower(body, answer.id, defaults)
-    generation = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
-    display, alternatives = displays.of(generation), top_logprobs(body)
+    choices = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    rows = Rows(
+        display=displays.of(choices),
+        by_text=displays.by_text,
+        alternatives=top_logprobs(body) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
+        prompt_alternatives=body.prompt_logprobs,
+    )
     if body.stream:
-        chunks = ChatChunks(generation, answer, display, alternatives)
-        return EventStream(GenerationFrames(generation, chunks))
-    return await whole(request, generation, chat_body(generation, answer, display, alternatives))
+        return EventStream(AnswerFrames(choices, ChatChunks(choices, answer, rows)))
+    return await whole(request, choices, chat_body(choices, answer, rows))

@@ -5,21 +5,22 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
-from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, stream_usage, usage_frame
+from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, raw, stream_usage, usage_frame
 from adapters.inbound.http.openai.fragments import TokenDisplay, encode
-from adapters.inbound.http.openai.logprobs import CompletionLogprobs
-from application.services.generation import TextGeneration
-from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
+from adapters.inbound.http.openai.logprobs import CompletionLogprobs, prompt_logprobs_json
+from application.services.choices import Choices
+from application.services.text_generation import TextGeneration
+from domain.generation import FinishReason, StopReason, TextDelta
 
 
 class Choice(Struct, kw_only=True):
-    index: int = 0
+    index: int
     text: str
     logprobs: Raw | None
     finish_reason: FinishReason | None
     stop_reason: StopReason | None
     token_ids: Sequence[int] | None
-    prompt_logprobs: None = None
+    prompt_logprobs: Raw | None
     prompt_token_ids: Sequence[int] | None
     routed_experts: None = None
 
@@ -38,87 +39,142 @@ class CompletionBody(Struct, kw_only=True):
     metrics: None = None
 
 
-async def completion_body(
-    generation: TextGeneration, answer: Answer, display: TokenDisplay, logprobs: int | None
-) -> bytes:
-    """Runs the generation to its end. `logprobs` is the request's; None shows no rows."""
-    rows = None if logprobs is None else CompletionLogprobs(display)
-    texts: list[str] = []
-    token_ids: list[int] = []
-    if generation.echo:
-        texts.append(generation.echo.text)
-        if rows:
-            rows.add(generation.echo.scored)
-    async for delta in generation:
-        texts.append(delta.text)
-        token_ids += delta.token_ids
-        if rows:
-            rows.add(delta.scored)
-    choice = Choice(
-        text="".join(texts),
-        logprobs=Raw(rows.take()) if rows else None,
-        finish_reason=delta.finish_reason,
-        stop_reason=delta.stop_reason,
-        token_ids=token_ids if answer.return_token_ids else None,
-        prompt_token_ids=generation.prompt.token_ids if answer.return_token_ids else None,
-    )
+class Rows(Struct, frozen=True):
+    """What of the scores an answer shows."""
+
+    display: TokenDisplay
+    by_text: TokenDisplay
+    """Maps by id show texts whatever the rule says."""
+    alternatives: int | None
+    """Per echoed prompt token; None shows no rows."""
+    output_alternatives: int
+    """Per output token."""
+    prompt_alternatives: int | None
+    """Per entry of `prompt_logprobs`; None leaves it null."""
+
+
+class ChoiceEncoder:
+    """One choice, as it grows."""
+
+    def __init__(self, index: int, generation: TextGeneration, rows: Rows) -> None:
+        self.index = index
+        self.generation = generation
+        self._rows = rows
+        self._logprobs = None if rows.alternatives is None else CompletionLogprobs(rows.display)
+        self._echoed = False
+
+    def add(self, delta: TextDelta) -> str:
+        """Take in the rows of a delta; gives the text to show, with the prompt before the first."""
+        text, logprobs, rows = delta.text, self._logprobs, self._rows
+        if not self._echoed:
+            self._echoed = True
+            if self.generation.echo is not None:
+                text = self.generation.echo + text
+                if logprobs and rows.alternatives is not None:
+                    logprobs.add(self.generation.scored_prompt, rows.alternatives)
+        if logprobs:
+            logprobs.add(delta.scored, rows.output_alternatives)
+        return text
+
+    def is_worth_a_chunk(self, delta: TextDelta, returns_ids: bool) -> bool:
+        """Whether a client sees anything in it: text, rows, token ids or the end."""
+        if delta.text or delta.finish_reason is not None:
+            return True
+        if not self._echoed and self.generation.echo is not None:
+            return True
+        return bool(delta.token_ids) and (returns_ids or self._logprobs is not None)
+
+    def logprobs_json(self) -> bytes | None:
+        return self._logprobs.take() if self._logprobs else None
+
+    def prompt_logprobs_json(self) -> bytes | None:
+        scored, alternatives = self.generation.scored_prompt, self._rows.prompt_alternatives
+        if scored is None or alternatives is None:
+            return None
+        return prompt_logprobs_json(scored, alternatives, self._rows.by_text)
+
+
+async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
+    """Runs every choice to its end."""
+    encoders = [ChoiceEncoder(index, generation, rows) for index, generation in enumerate(choices.generations)]
+    texts: list[list[str]] = [[] for _ in encoders]
+    token_ids: list[list[int]] = [[] for _ in encoders]
+    last: dict[int, TextDelta] = {}
+    async for index, delta in choices:
+        texts[index].append(encoders[index].add(delta))
+        token_ids[index] += delta.token_ids
+        if delta.finish_reason is not None:
+            last[index] = delta
     return encode(
         CompletionBody(
             id=answer.id,
             created=answer.created,
             model=answer.model,
-            choices=[choice],
-            usage=Usage.of(generation.usage),
+            choices=[
+                Choice(
+                    index=encoder.index,
+                    text="".join(texts[encoder.index]),
+                    logprobs=raw(encoder.logprobs_json()),
+                    finish_reason=last[encoder.index].finish_reason,
+                    stop_reason=last[encoder.index].stop_reason,
+                    token_ids=token_ids[encoder.index] if answer.return_token_ids else None,
+                    prompt_logprobs=raw(encoder.prompt_logprobs_json()),
+                    prompt_token_ids=encoder.generation.prompt.token_ids if answer.return_token_ids else None,
+                )
+                for encoder in encoders
+            ],
+            usage=Usage.of(choices.usage),
         )
     )
 
 
 class CompletionChunks:
-    """Frames of a streamed completion. With echo, the first one has the prompt before the first delta."""
+    """Frames of a streamed completion. With echo, the first one of a choice has the prompt before the first delta."""
 
-    def __init__(self, generation: TextGeneration, answer: Answer, display: TokenDisplay, logprobs: int | None) -> None:
+    def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+        self._choices = choices
         self._answer = answer
-        self._rows = None if logprobs is None else CompletionLogprobs(display)
-        self._echo = generation.echo
-        returns_prompt = answer.return_token_ids or generation.echo
-        self._prompt_token_ids = generation.prompt.token_ids if returns_prompt else None
+        self._encoders = [
+            ChoiceEncoder(index, generation, rows) for index, generation in enumerate(choices.generations)
+        ]
+        self._unseen = set(range(len(self._encoders)))
         self._head = chunk_head(answer, "text_completion")
-        self._start = self._head + b'{"index":0,"text":'
+        self._starts = [self._head + b'{"index":%d,"text":' % encoder.index for encoder in self._encoders]
 
     def opening(self) -> bytes:
         return b""
 
-    def delta(self, delta: TextDelta, usage: TokenUsage) -> bytes:
-        text, rows, answer = delta.text, self._rows, self._answer
-        if self._echo:
-            text = self._echo.text + text
-            if rows:
-                rows.add(self._echo.scored)
-            self._echo = None
-        elif not text and delta.finish_reason is None and not (delta.token_ids and (rows or answer.return_token_ids)):
+    def delta(self, index: int, delta: TextDelta) -> bytes:
+        encoder, answer = self._encoders[index], self._answer
+        if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
             return b""
-        if rows:
-            rows.add(delta.scored)
-        prompt_token_ids, self._prompt_token_ids = self._prompt_token_ids, None
         return b"".join(
             (
-                self._start,
-                encode(text),
+                self._starts[index],
+                encode(encoder.add(delta)),
                 b',"logprobs":',
-                rows.take() if rows else b"null",
+                encoder.logprobs_json() or b"null",
                 b',"finish_reason":',
                 encode(delta.finish_reason),
                 b',"stop_reason":',
                 encode(delta.stop_reason),
                 b',"prompt_token_ids":',
-                ids_json(prompt_token_ids),
+                ids_json(self._prompt_token_ids(encoder)),
                 b',"token_ids":',
                 ids_json(delta.token_ids if answer.return_token_ids else None),
                 b"}]",
-                b"," + stream_usage(usage) + b"}" if answer.continuous_usage else b"",
+                b"," + stream_usage(encoder.generation.usage) + b"}" if answer.continuous_usage else b"",
                 b"}\n\n",
             )
         )
 
-    def closing(self, usage: TokenUsage) -> bytes:
-        return usage_frame(self._head, usage) if self._answer.include_usage else b""
+    def closing(self) -> bytes:
+        return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
+
+    def _prompt_token_ids(self, encoder: ChoiceEncoder) -> Sequence[int] | None:
+        """With the first chunk of a choice, if ids are wanted. Same as vLLM: with echo, too."""
+        if encoder.index not in self._unseen:
+            return None
+        self._unseen.discard(encoder.index)
+        wanted = self._answer.return_token_ids or encoder.generation.echo is not None
+        return encoder.generation.prompt.token_ids if wanted else None

@@ -1,9 +1,8 @@
 """A completion request as the service takes it. Knows no server option."""
 
-from adapters.inbound.http.openai.completions.schema import DEFAULT_MAX_TOKENS, CompletionRequest
+from adapters.inbound.http.openai.completions.schema import DEFAULT_MAX_TOKENS, MOST_PROMPTS, CompletionRequest
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
-    NotSupported,
     check_max_tokens,
     check_stream_options,
     lower_output,
@@ -26,29 +25,35 @@ def lower(body: CompletionRequest, request_id: str, defaults: ModelDefaults) -> 
     elif max_tokens == 0:
         raise InvalidField("max_tokens of 0 generates nothing: it needs echo.", "max_tokens")
     check_max_tokens(max_tokens, "max_tokens")
+    if prompt_only and body.logprob_token_ids is not None:
+        raise InvalidField("logprob_token_ids needs output tokens: max_tokens is 0.", "logprob_token_ids")
     return Completion(
         request_id=request_id,
-        prompt=_one_prompt(body),
+        prompts=_prompts(body.prompt),
         sampling=lower_sampling(
             body,
             defaults,
             max_tokens=max_tokens,
             logprobs=body.logprobs,
-            prompt_logprobs=body.logprobs if echo else None,
+            echoed_logprobs=body.logprobs if echo else None,
         ),
         output=lower_output(body, echo=echo, prompt_only=prompt_only),
     )
 
 
-def _one_prompt(body: CompletionRequest) -> str | list[int]:
-    prompt = body.prompt
+def _prompts(prompt: str | list[int | str | list[int]] | None) -> list[str | list[int]]:
     if not prompt:
         raise InvalidField("prompt must be given and must not be empty.", "prompt")
     if isinstance(prompt, str):
-        return prompt
-    ids = [item for item in prompt if isinstance(item, int)]
-    if len(ids) != len(prompt):
-        if ids:
-            raise InvalidField("prompt mixes token ids with other prompts.", "prompt")
-        raise NotSupported("Several prompts in one request are not supported by this server yet.", "prompt")
-    return ids
+        return [prompt]
+    token_ids = [item for item in prompt if isinstance(item, int)]
+    if len(token_ids) == len(prompt):
+        return [token_ids]
+    prompts = [item for item in prompt if not isinstance(item, int)]
+    if len(prompts) != len(prompt):
+        raise InvalidField("prompt mixes token ids with other prompts.", "prompt")
+    if len(prompts) > MOST_PROMPTS:
+        raise InvalidField(f"prompt takes at most {MOST_PROMPTS} prompts, got {len(prompts)}.", "prompt")
+    if not all(prompts):
+        raise InvalidField("prompt must not hold an empty prompt.", "prompt")
+    return prompts

@@ -8,15 +8,16 @@ from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from adapters.inbound.http.openai.completions.encode import CompletionChunks, completion_body
+from adapters.inbound.http.openai.completions.encode import CompletionChunks, Rows, completion_body
 from adapters.inbound.http.openai.completions.lower import lower
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
-from adapters.inbound.http.openai.frames import GenerationFrames
+from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.sse import EventStream, unless_gone
 from application.model import ModelDefaults
 from application.services.completions import CompleteText
 from application.services.models import ServedModels
+from domain.logprobs import WHOLE_VOCABULARY
 
 _DECODER = msgspec.json.Decoder(CompletionRequest)
 
@@ -33,9 +34,16 @@ async def completions(
     body = await read_body(request, _DECODER, body_limit)
     answer = answer_to(request, body, "cmpl-", models.resolve(body.model))
     completion = lower(body, answer.id, defaults)
-    generation = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
-    display = displays.of(generation)
+    choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
+    rows = Rows(
+        display=displays.of(choices),
+        by_text=displays.by_text,
+        alternatives=body.logprobs,
+        output_alternatives=(body.logprobs or 0) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
+        prompt_alternatives=body.prompt_logprobs
+        if body.prompt_logprobs is not None or not body.echo
+        else body.logprobs,
+    )
     if body.stream:
-        chunks = CompletionChunks(generation, answer, display, body.logprobs)
-        return EventStream(GenerationFrames(generation, chunks))
-    return await whole(request, generation, completion_body(generation, answer, display, body.logprobs))
+        return EventStream(AnswerFrames(choices, CompletionChunks(choices, answer, rows)))
+    return await whole(request, choices, completion_body(choices, answer, rows))

@@ -6,6 +6,10 @@ DEFAULT_MAX_TOKENS = 16
 """OpenAI's, and vLLM's."""
 
 
+MOST_PROMPTS = 1024
+"""In one request. Same as vLLM."""
+
+
 class CompletionRequest(SamplingFields, kw_only=True):
     prompt: str | list[TokenId | str | list[TokenId]] | None = None
     max_tokens: Int64 | None = None

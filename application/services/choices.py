@@ -1,0 +1,95 @@
+"""The choices of one answer: a generation each, read together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from application.services.text_generation import TextGeneration
+from domain.generation import TextDelta, TokenUsage
+
+Arrival = tuple[int, TextDelta]
+"""The index of a choice, and what its generation brought."""
+
+
+class Choices(AsyncIterator[Arrival]):
+    """Deltas of all choices in the order in which the engine brings them. Whoever receives it closes it.
+
+    A single choice is read straight from its generation. Several have a task each that reads ahead of the client; what
+    fails one of them fails the answer.
+    """
+
+    def __init__(self) -> None:
+        self._generations: list[TextGeneration] = []
+        self._readers: list[asyncio.Task[None]] = []
+        self._arrivals: asyncio.Queue[Arrival | Exception | None] = asyncio.Queue()
+        self._first: Arrival | None = None
+        self._running = 0
+        self._closed = False
+
+    def add(self, generation: TextGeneration) -> None:
+        """One more choice, before the start."""
+        self._generations.append(generation)
+
+    @property
+    def generations(self) -> Sequence[TextGeneration]:
+        """In the order of their indexes."""
+        return self._generations
+
+    @property
+    def show_token_ids(self) -> bool:
+        """Whether logprob tokens are placeholders: the rule, resolved for the whole answer."""
+        return self._generations[0].show_token_ids
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens of all choices so far."""
+        usages = [generation.usage for generation in self._generations]
+        return TokenUsage(
+            sum(usage.prompt_tokens for usage in usages),
+            sum(usage.completion_tokens for usage in usages),
+            usages[0].cached_tokens,
+        )
+
+    async def start(self) -> None:
+        """Wait for the first output of any choice."""
+        if len(self._generations) == 1:
+            await self._generations[0].start()
+            return
+        self._running = len(self._generations)
+        self._readers = [asyncio.create_task(self._read(*entry)) for entry in enumerate(self._generations)]
+        self._first = await self._next_arrival()
+
+    async def __anext__(self) -> Arrival:
+        if len(self._generations) == 1:
+            return 0, await anext(self._generations[0])
+        if not self._running:
+            raise StopAsyncIteration
+        first, self._first = self._first, None
+        arrival = first or await self._next_arrival()
+        if arrival[1].finish_reason is not None:
+            self._running -= 1
+        return arrival
+
+    async def aclose(self) -> None:
+        """Abort every choice that has not ended."""
+        self._closed = True
+        for reader in self._readers:
+            reader.cancel()
+        for generation in self._generations:
+            await generation.aclose()
+        self._arrivals.put_nowait(None)  # whoever waits is told
+
+    async def _next_arrival(self) -> Arrival:
+        arrival = await self._arrivals.get()
+        if arrival is None or self._closed:
+            raise StopAsyncIteration
+        if isinstance(arrival, Exception):
+            raise arrival
+        return arrival
+
+    async def _read(self, index: int, generation: TextGeneration) -> None:
+        try:
+            await generation.start()
+            async for delta in generation:
+                self._arrivals.put_nowait((index, delta))
+        except Exception as failure:
+            self._arrivals.put_nowait(failure)

@@ -1,0 +1,94 @@
+"""One running choice: an engine's tokens, read as text."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from application.ports.engine import TokenStream
+from application.ports.metrics import Metrics
+from domain.detokenizer import Detokenizer
+from domain.errors import EngineFailure, RequestError
+from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage
+from domain.prompt import Prompt
+
+
+class TextGeneration(AsyncIterator[TextDelta]):
+    """One choice of an answer. Whoever receives it starts it once, iterates it, and closes it, from any task."""
+
+    def __init__(
+        self,
+        *,
+        prompt: Prompt,
+        read_prompt: ScoredTokens | None,
+        echo: str | None,
+        prompt_only: bool,
+        show_token_ids: bool,
+        tokens: TokenStream,
+        detokenizer: Detokenizer,
+        metrics: Metrics,
+    ) -> None:
+        self.prompt = prompt
+        self.scored_prompt = read_prompt
+        """The prompt's tokens and, once it started, their scores; None when nobody asked for any."""
+        self.echo = echo
+        """The prompt's text, when it is to be repeated before the output."""
+        self.show_token_ids = show_token_ids
+        """Whether logprob tokens are placeholders: the rule, resolved."""
+        self._prompt_only = prompt_only
+        self._tokens = tokens
+        self._detokenizer = detokenizer
+        self._metrics = metrics
+        self._first: TokenDelta | None = None
+        self._ended = False
+        self._completion_tokens = 0
+        self._cached_tokens: int | None = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens so far; after the last delta, all of them."""
+        return TokenUsage(len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens)
+
+    async def start(self) -> None:
+        """Wait for the engine's first output: what it refuses is refused before the answer begins."""
+        try:
+            first = await self._next_tokens()
+        except StopAsyncIteration:
+            await self._end("error")
+            raise EngineFailure("The engine ended the request without an output.") from None
+        self._cached_tokens = first.cached_tokens
+        if self.scored_prompt is not None:
+            self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
+        if self._prompt_only:
+            # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
+            await self._tokens.aclose()
+            first = TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)
+        self._first = first
+
+    async def __anext__(self) -> TextDelta:
+        if self._ended:
+            raise StopAsyncIteration
+        tokens, self._first = self._first, None
+        if tokens is None:
+            tokens = await self._next_tokens()
+        delta = self._detokenizer.feed(tokens)
+        self._completion_tokens += len(delta.token_ids)
+        if delta.finish_reason is not None:
+            await self._end(delta.finish_reason)
+        return delta
+
+    async def aclose(self) -> None:
+        """Abort it unless it has ended."""
+        await self._end(FinishReason.ABORT)
+
+    async def _next_tokens(self) -> TokenDelta:
+        try:
+            return await anext(self._tokens)
+        except (EngineFailure, RequestError):
+            await self._end("error")
+            raise
+
+    async def _end(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            self._metrics.request_ended(reason, self.usage)
+        await self._tokens.aclose()
