@@ -1,12 +1,13 @@
 """From the tokens of engine steps to what a client sees of them: text, rows, and an end by stop string."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.prompt import Prompt
 from domain.stop import StopStringScanner
-from domain.token_text import TokenPiece, TokenTexts, Utf8Reader
+from domain.token_text import TokenPiece, TokenTexts, Utf8Reader, whole_characters
 
 PieceOf = Callable[[int], TokenPiece]
 
@@ -28,8 +29,9 @@ class Detokenizer:
         prompt_tail: bytes = b"",
         text_start: int = 0,
     ) -> None:
-        """`prompt_tail` is a character that the prompt begins and the output completes; `text_start` is the offset
-        of the output in the choice's text: the length of the echoed prompt, or 0."""
+        """`prompt_tail` ends with a character that the prompt begins and the output completes; whole ones before it
+        are shown already, but carried by no token yet. `text_start` is the offset of what the first token carries, in
+        the choice's text: 0 unless the prompt is echoed."""
         self._piece_of = piece_of
         self._hides_special = hides_special
         self._reader = Utf8Reader(prompt_tail)
@@ -118,9 +120,22 @@ def _own_text(piece: TokenPiece) -> str:
     return piece.text if piece.text is not None else piece.content.decode(errors="replace")
 
 
+class PromptReading(NamedTuple):
+    """The tokens of a prompt, and what is left for the output to begin with."""
+
+    scored: ScoredTokens
+    held: bytes
+    """Bytes since the last token that ended on a character: the output's first tokens carry them."""
+
+    @property
+    def text(self) -> str:
+        """All whole characters, also those that no token carries yet."""
+        return "".join(self.scored.texts) + whole_characters(self.held)
+
+
 def read_prompt(
     prompt: Prompt, piece_of: PieceOf, starting_piece_of: PieceOf, columns: LogprobColumns | None, *, is_all: bool
-) -> ScoredTokens:
+) -> PromptReading:
     """The tokens of a prompt as it is echoed: special tokens shown, the first one without a score.
 
     A character left incomplete is for the output to go on with, unless the prompt `is_all` there is."""
@@ -137,4 +152,6 @@ def read_prompt(
         texts.append(text)
     if is_all and texts:
         texts[-1] += reader.flush()
-    return ScoredTokens(prompt.token_ids, texts, prompt.offsets or offsets, contexts, columns, hides_special=False)
+    offsets_shown = prompt.offsets or offsets
+    scored = ScoredTokens(prompt.token_ids, texts, offsets_shown, contexts, columns, hides_special=False)
+    return PromptReading(scored, reader.held)

@@ -58,6 +58,11 @@ def text_after(held: bytes, piece: TokenPiece) -> str:
     return "" if incomplete else text
 
 
+def whole_characters(content: bytes) -> str:
+    """What `content` reads as, without the character that it ends inside of."""
+    return _read(content).text
+
+
 def unfinished_character(pieces: Sequence[TokenPiece]) -> bytes:
     """The bytes at the end of `pieces` that are not a whole character yet: what the next token is read behind."""
     decoder = _Utf8Decoder("replace")

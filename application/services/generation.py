@@ -1,6 +1,7 @@
 """What chat and completions share: prompts become running generations, and the rule is resolved for them."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.detokenizer import Detokenizer, read_prompt
+from domain.detokenizer import Detokenizer, PromptReading, read_prompt
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
 from domain.precedence import shows_token_ids
@@ -31,6 +32,17 @@ class FieldNames(Struct, frozen=True):
     prompt: str
     alternatives: str
     max_tokens: str
+
+
+class OutputStart(NamedTuple):
+    """What stands before an output."""
+
+    echo: str | None
+    """The prompt's text, when it is to be repeated."""
+    tail: bytes
+    """What its first tokens are read behind."""
+    offset: int
+    """Where its first token starts, in characters of the choice's text."""
 
 
 class GenerateText:
@@ -100,20 +112,17 @@ class GenerateText:
     async def _admit(
         self, prompt: Prompt, request: GenerationRequest, output: TextOutput, show_token_ids: bool
     ) -> TextGeneration:
-        piece_of, read, echo, tail = self._tokenizer.piece, None, None, b""
+        piece_of, reading = self._tokenizer.piece, None
         scores_prompt = request.sampling.prompt_logprobs is not None
         if scores_prompt or (output.echo and prompt.text is None):
-            read = read_prompt(prompt, piece_of, self._tokenizer.starting_piece, None, is_all=output.prompt_only)
-        if output.echo:
-            echo = "".join(read.texts) if prompt.text is None and read is not None else prompt.text
-        if prompt.text is None and not output.prompt_only:
-            tail = unfinished_character([piece_of(token_id) for token_id in prompt.token_ids[-TAIL_TOKENS:]])
+            reading = read_prompt(prompt, piece_of, self._tokenizer.starting_piece, None, is_all=output.prompt_only)
+        start = self._start(prompt, reading, output)
         tokens = await self._engine.submit(request)
         self._metrics.request_started()
         return TextGeneration(
             prompt=prompt,
-            read_prompt=read if scores_prompt else None,
-            echo=echo,
+            read_prompt=reading.scored if reading is not None and scores_prompt else None,
+            echo=start.echo,
             prompt_only=output.prompt_only,
             show_token_ids=show_token_ids,
             tokens=tokens,
@@ -122,11 +131,19 @@ class GenerateText:
                 hides_special=output.skip_special_tokens,
                 stop=output.stop,
                 min_tokens=request.sampling.min_tokens,
-                prompt_tail=tail,
-                text_start=len(echo or ""),
+                prompt_tail=start.tail,
+                text_start=start.offset,
             ),
             metrics=self._metrics,
         )
+
+    def _start(self, prompt: Prompt, reading: PromptReading | None, output: TextOutput) -> OutputStart:
+        if prompt.text is not None:
+            return OutputStart(prompt.text, b"", len(prompt.text)) if output.echo else OutputStart(None, b"", 0)
+        if output.echo and reading is not None:
+            return OutputStart(reading.text, reading.held, sum(map(len, reading.scored.texts)))
+        tail = [self._tokenizer.piece(token_id) for token_id in prompt.token_ids[-TAIL_TOKENS:]]
+        return OutputStart(None, unfinished_character(tail), 0)
 
     def _stop_token_ids(self, sampling: SamplingParams) -> Sequence[int]:
         if sampling.ignore_eos:

@@ -295,7 +295,7 @@ class TestScoredPrompt:
     def test_the_first_token_has_no_score_and_special_tokens_count(self) -> None:
         columns = LogprobColumns(1, [0xC3, 0xA9], [-1.0, -2.0], [1, 1])
 
-        scored = read_prompt(Prompt([EOS, 0xC3, 0xA9]), piece_of, piece_of, columns, is_all=False)
+        scored = read_prompt(Prompt([EOS, 0xC3, 0xA9]), piece_of, piece_of, columns, is_all=False).scored
 
         assert list(scored.texts) == ["<eos>", "", "é"]
         assert list(scored.offsets) == [0, 5, 5]
@@ -305,12 +305,19 @@ class TestScoredPrompt:
         assert not scored.hides_special
 
     def test_a_prompt_of_one_token_has_no_score_at_all(self) -> None:
-        assert read_prompt(Prompt([H]), piece_of, piece_of, None, is_all=False).unscored == 1
+        assert read_prompt(Prompt([H]), piece_of, piece_of, None, is_all=False).scored.unscored == 1
 
     def test_a_character_that_output_may_complete_is_left_to_it(self) -> None:
-        assert list(read_prompt(Prompt([H, 0xF0]), piece_of, piece_of, None, is_all=False).texts) == ["h", ""]
+        assert list(read_prompt(Prompt([H, 0xF0]), piece_of, piece_of, None, is_all=False).scored.texts) == ["h", ""]
 
     def test_one_that_nothing_follows_is_a_replacement_in_the_last_token(self) -> None:
-        scored = read_prompt(Prompt([H, 0xF0, 0x9F]), piece_of, piece_of, None, is_all=True)
+        scored = read_prompt(Prompt([H, 0xF0, 0x9F]), piece_of, piece_of, None, is_all=True).scored
 
         assert (list(scored.texts), list(scored.offsets)) == (["h", "", "\ufffd"], [0, 1, 1])
+
+    def test_its_text_has_whole_characters_that_no_token_of_it_carries(self) -> None:
+        reading = read_prompt(Prompt([H, LETTER_AND_LEAD]), piece_of, piece_of, None, is_all=False)
+
+        assert (list(reading.scored.texts), reading.text, reading.held) == (["h", ""], "ha", b"a\xf0")
+        output = run(step(TAIL_AND_LETTER, finish=LENGTH), prompt_tail=reading.held, text_start=1)
+        assert shown(output) == ("🎉b", ["a🎉b"], [1])
