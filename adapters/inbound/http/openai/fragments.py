@@ -50,7 +50,7 @@ class TokenDisplay:
 
     def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
         """The token at a position, where it reads as `text` behind `context`."""
-        if self.shows_token_ids or (not context and self.piece_of(token_id).text is not None):
+        if self.shows_token_ids or (not context and self.piece_of(token_id).text == text):
             return self.fragment(token_id)
         return make_fragment(text, text, self.piece_of(token_id).content)
 
