@@ -151,10 +151,11 @@ def lower_sampling(
 
 
 def wider(one: int | None, other: int | None) -> int | None:
-    """Of two numbers of alternatives the one that holds the other."""
+    """Of two numbers of alternatives the one that holds the other: the whole vocabulary, -1, holds any. One that is no
+    number of alternatives stays, to be refused."""
     if one is None or other is None:
         return other if one is None else one
-    return WHOLE_VOCABULARY if WHOLE_VOCABULARY in (one, other) else max(one, other)
+    return min(one, other) if min(one, other) <= WHOLE_VOCABULARY else max(one, other)
 
 
 def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool = False) -> TextOutput:
