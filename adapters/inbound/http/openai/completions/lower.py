@@ -50,8 +50,8 @@ def _prompts(prompt: str | list[int | str | list[int]] | None) -> list[str | lis
     if len(token_ids) == len(prompt):
         return [token_ids]
     prompts = [item for item in prompt if not isinstance(item, int)]
-    if len(prompts) != len(prompt):
-        raise InvalidField("prompt mixes token ids with other prompts.", "prompt")
+    if len({type(item) for item in prompt}) > 1:
+        raise InvalidField("prompt mixes texts, token ids or lists of token ids.", "prompt")
     if len(prompts) > MOST_PROMPTS:
         raise InvalidField(f"prompt takes at most {MOST_PROMPTS} prompts, got {len(prompts)}.", "prompt")
     if not all(prompts):
