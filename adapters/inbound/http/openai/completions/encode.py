@@ -10,7 +10,7 @@ from adapters.inbound.http.openai.fragments import TokenDisplay, encode
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs, prompt_logprobs_json
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.generation import FinishReason, StopReason, TextDelta
+from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
 class Choice(Struct, kw_only=True):
@@ -62,6 +62,15 @@ class ChoiceEncoder:
         self._rows = rows
         self._logprobs = None if rows.alternatives is None else CompletionLogprobs(rows.display)
         self._echoed = False
+        self._completion_tokens = 0
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Of what was encoded: the generation may be ahead of it."""
+        return TokenUsage(len(self.generation.prompt.token_ids), self._completion_tokens)
+
+    def count(self, delta: TextDelta) -> None:
+        self._completion_tokens += len(delta.token_ids)
 
     def add(self, delta: TextDelta) -> str:
         """Take in the rows of a delta; gives the text to show, with the prompt before the first."""
@@ -146,6 +155,7 @@ class CompletionChunks:
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
         encoder, answer = self._encoders[index], self._answer
+        encoder.count(delta)
         if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
             return b""
         return b"".join(
@@ -163,7 +173,7 @@ class CompletionChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if answer.return_token_ids else None),
                 b"}]",
-                b"," + stream_usage(encoder.generation.usage) + b"}" if answer.continuous_usage else b"",
+                b"," + stream_usage(encoder.usage) + b"}" if answer.continuous_usage else b"",
                 b"}\n\n",
             )
         )
