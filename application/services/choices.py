@@ -61,7 +61,7 @@ class Choices(AsyncIterator[Arrival]):
     async def __anext__(self) -> Arrival:
         if len(self._generations) == 1:
             return 0, await anext(self._generations[0])
-        if not self._running:
+        if self._closed or not self._running:
             raise StopAsyncIteration
         first, self._first = self._first, None
         arrival = first or await self._next_arrival()
