@@ -61,7 +61,7 @@ class HfTokenizer(Tokenizer):
 
     def starting_piece(self, token_id: int) -> TokenPiece:
         piece = self._pieces[token_id]
-        if self._notation.is_byte_level or self._pieces.is_as_written(token_id) or piece.text is None:
+        if self._notation.is_byte_level or self._pieces.is_as_written(token_id) or not piece.text:
             return piece
         first = self._notation.read_first(self._tokenizer.id_to_token(token_id) or "")
         return TokenPiece.of(first.encode(), piece.is_special)
