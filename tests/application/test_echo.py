@@ -145,7 +145,7 @@ class TestPromptOnly:
 
         await read(await served(completion("ab", self.ONE, echo=True, prompt_only=True)))
 
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.is_idle
 
     async def test_however_the_engine_ended_its_token_the_finish_is_the_length(self) -> None:

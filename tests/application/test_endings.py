@@ -58,7 +58,7 @@ class TestClosed:
         await generation.aclose()
         await generation.aclose()
 
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.metrics.ended == [("abort", TokenUsage(2, 0))]
         assert served.is_idle
 
@@ -70,7 +70,7 @@ class TestClosed:
         await generation.aclose()
 
         assert [delta async for delta in generation] == []
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.metrics.ended == [("abort", TokenUsage(2, 1))]
 
     async def test_from_another_task_it_ends_the_one_that_waits(self) -> None:
@@ -84,7 +84,7 @@ class TestClosed:
         await generation.aclose()
 
         assert await reader == []
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.metrics.reasons == ["abort"]
         assert served.is_idle
 
@@ -96,7 +96,7 @@ class TestClosed:
         await left.aclose()
 
         assert "".join([delta.text async for delta in stayed]) == "hi!"
-        assert served.engine.aborted == ["left"]
+        assert served.engine.aborted == ["left-0"]
         assert sorted(served.metrics.reasons) == ["abort", "length"]
 
 
@@ -110,7 +110,7 @@ class TestCancelled:
 
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.metrics.ended == [("abort", TokenUsage(2, 0))]
         assert served.is_idle
 

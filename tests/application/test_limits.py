@@ -31,6 +31,14 @@ from tests.application.serving import CONTEXT, Asked, chat, completion, read, se
         (completion(sampling=SamplingParams(logprobs=-1)), LogprobsNotAllowed, "logprobs"),
         (chat(sampling=SamplingParams(logprobs=6)), LogprobsNotAllowed, "top_logprobs"),
         (chat(sampling=SamplingParams(logprobs=-2)), LogprobsNotAllowed, "top_logprobs"),
+        (completion(sampling=SamplingParams(prompt_logprobs=6)), LogprobsNotAllowed, "prompt_logprobs"),
+        (chat(sampling=SamplingParams(prompt_logprobs=-1)), LogprobsNotAllowed, "prompt_logprobs"),
+        (
+            completion(sampling=SamplingParams(logprobs=0, logprob_token_ids=[5, 261])),
+            OutOfVocabulary,
+            "logprob_token_ids",
+        ),
+        (chat(sampling=SamplingParams(logprobs=0, logprob_token_ids=[-1])), OutOfVocabulary, "logprob_token_ids"),
     ],
 )
 async def test_refused_by_name(request_: Asked, error: type[RequestError], param: str) -> None:
@@ -73,13 +81,20 @@ async def test_the_engine_is_told_how_many_tokens_fit(asked: int | None, given: 
     assert served.engine.submitted[0].sampling.max_tokens == given
 
 
-async def test_the_engine_gets_the_prompt_under_the_callers_id() -> None:
+@pytest.mark.parametrize(
+    ("request_", "request_id", "token_ids"),
+    [(completion("é", request_id="mine"), "mine-0", [0xC3, 0xA9]), (chat("a"), "r", [258, 97, 259])],
+)
+async def test_the_engine_gets_the_prompt_under_the_callers_id(
+    request_: Asked, request_id: str, token_ids: list[int]
+) -> None:
+    """Same as vLLM: that of a completion says which of its prompts it is."""
     served = serve(steps(104))
 
-    await read(await served(completion("é", request_id="mine")))
+    await read(await served(request_))
 
-    assert served.engine.submitted[0].request_id == "mine"
-    assert list(served.engine.submitted[0].prompt_token_ids) == [0xC3, 0xA9]
+    assert served.engine.submitted[0].request_id == request_id
+    assert list(served.engine.submitted[0].prompt_token_ids) == token_ids
 
 
 async def test_token_ids_are_the_prompt_as_they_are() -> None:

@@ -16,6 +16,9 @@ class Wrapping(ByteTokenizer):
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return [256] * add_special_tokens + super().encode(text, add_special_tokens=False)
 
+    def encode_offsets(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        return [0] * add_special_tokens + super().encode_offsets(text, add_special_tokens=False)
+
 
 RENDER = Render(Wrapping(), PlainChat())
 
@@ -26,6 +29,22 @@ def test_a_text_gets_the_models_own_special_tokens() -> None:
 
 def test_token_ids_get_none_and_have_no_text() -> None:
     assert RENDER.text([97, 98]) == Prompt([97, 98], None)
+
+
+class TestWhereTokensStart:
+    """Contract 6.2: told where an echo needs it, and only where the tokens themselves do not tell."""
+
+    def test_tokens_that_read_as_the_text_tell_by_themselves(self) -> None:
+        render = Render(ByteTokenizer(), PlainChat())
+
+        assert render.text("né<|eos|>", locate=True) == Prompt([110, 0xC3, 0xA9, 257], "né<|eos|>")
+
+    def test_else_the_tokenizer_says(self) -> None:
+        assert RENDER.text("né", locate=True) == Prompt([256, 110, 0xC3, 0xA9], "né", [0, 0, 1, 1])
+
+    def test_nobody_asks_it_for_nothing(self) -> None:
+        assert RENDER.text("né").offsets is None
+        assert RENDER.text([256, 110], locate=True).offsets is None
 
 
 def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:

@@ -82,7 +82,7 @@ class TestStopString:
 
         assert "".join(delta.text for delta in deltas) == "count: 3 "
         assert (deltas[-1].finish_reason, deltas[-1].stop_reason) == (FinishReason.STOP, "4")
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.metrics.reasons == ["stop"]
         assert served.is_idle
 
@@ -93,7 +93,7 @@ class TestStopString:
         while (await anext(generation)).finish_reason is None:
             pass
 
-        assert served.engine.aborted == ["r"]
+        assert served.engine.aborted == ["r-0"]
         assert served.is_idle
 
     async def test_nothing_comes_behind_it(self) -> None:

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
+import tokenizers
 
 from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from application.ports.tokenizer import Tokenizer
-from tests.fakes import tokenizers
+from tests.fakes import tokenizers as fakes
 
 EXACT = ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe", "unigram"]
 """These write every text, and read it back as it was."""
-APPROXIMATE = ["word_piece", "word_level", "end_of_word_bpe"]
+APPROXIMATE = ["unigram_without_bytes", "word_piece", "word_level", "end_of_word_bpe"]
 """These lose spaces, case, and characters they do not know."""
 
 ADDED = {
@@ -22,12 +23,15 @@ ADDED = {
     "word_piece": (["[CLS]"], ["[SEP]"]),
 }
 """Special tokens put before and after a text."""
+DECODED = [kind for kind in EXACT + APPROXIMATE if kind not in ("byte", "unigram")]
+"""These have a decoder that knows all of their entries."""
 SPECIAL = {
     "byte": "<|eos|>",
     "byte_level_bpe": "<|im_end|>",
     "llama_bpe": "</s>",
     "gemma_bpe": "</s>",
     "unigram": "</s>",
+    "unigram_without_bytes": "</s>",
     "word_piece": "[SEP]",
     "word_level": "[SEP]",
     "end_of_word_bpe": "[SEP]",
@@ -52,7 +56,13 @@ TEXTS = [
 
 @cache
 def make(kind: str) -> HfTokenizer | ByteTokenizer:
-    return ByteTokenizer() if kind == "byte" else HfTokenizer(getattr(tokenizers, kind)())
+    return ByteTokenizer() if kind == "byte" else HfTokenizer(raw(kind))
+
+
+@cache
+def raw(kind: str) -> tokenizers.Tokenizer:
+    made: tokenizers.Tokenizer = getattr(fakes, kind)()
+    return made
 
 
 @pytest.fixture(params=EXACT + APPROXIMATE)
@@ -128,6 +138,50 @@ def test_any_token_ids_read_as_their_joined_bytes(tokenizer: HfTokenizer | ByteT
         token_ids = [choose.randrange(tokenizer.vocab_size + 3) for _ in range(length)]
         text = tokenizer.decode(token_ids)
         assert joined(tokenizer, token_ids) in (text, f" {text}")
+
+
+class TestTheStartOfAText:
+    """The port's starting_piece, against the tokenizers library's own decoder."""
+
+    @staticmethod
+    def decode(kind: str, token_ids: Sequence[int]) -> str:
+        decoded: str = raw(kind).decode(token_ids, skip_special_tokens=False)
+        return decoded
+
+    @pytest.mark.parametrize("kind", DECODED, indirect=True)
+    def test_every_entry_reads_there_as_it_is_decoded_alone(self, tokenizer: HfTokenizer, kind: str) -> None:
+        for token_id in range(tokenizer.vocab_size):
+            starting = tokenizer.starting_piece(token_id)
+            if starting.text is not None:
+                assert starting.text == self.decode(kind, [token_id])
+
+    @pytest.mark.parametrize("text", ["", " ", *TEXTS])
+    @pytest.mark.parametrize("kind", ["byte_level_bpe", "llama_bpe", "gemma_bpe"], indirect=True)
+    def test_behind_it_follow_the_bytes_of_the_others(self, tokenizer: HfTokenizer, kind: str, text: str) -> None:
+        token_ids = encode(tokenizer, text)
+        content = b"".join(tokenizer.starting_piece(token_id).content for token_id in token_ids[:1])
+        content += b"".join(tokenizer.piece(token_id).content for token_id in token_ids[1:])
+        assert content.decode() == self.decode(kind, token_ids)
+
+    @pytest.mark.parametrize("kind", ["llama_bpe", "unigram", "unigram_without_bytes"], indirect=True)
+    def test_the_space_before_a_first_word_is_dropped(self, tokenizer: HfTokenizer) -> None:
+        first = encode(tokenizer, "the dog")[0]
+        assert tokenizer.piece(first).content.startswith(b" t")
+        assert b" " + tokenizer.starting_piece(first).content == tokenizer.piece(first).content
+
+    @pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "gemma_bpe"], indirect=True)
+    def test_others_have_none_to_drop(self, tokenizer: HfTokenizer | ByteTokenizer) -> None:
+        for token_id in range(tokenizer.vocab_size):
+            assert tokenizer.starting_piece(token_id) == tokenizer.piece(token_id)
+
+    def test_it_is_the_same_for_parts_of_characters_special_and_lacking_entries(
+        self, tokenizer: HfTokenizer | ByteTokenizer
+    ) -> None:
+        for token_id in (-1, *range(tokenizer.vocab_size + 2)):
+            piece = tokenizer.piece(token_id)
+            assert tokenizer.starting_piece(token_id).is_special is piece.is_special
+            if piece.text is None or piece.is_special or not piece.content:
+                assert tokenizer.starting_piece(token_id) == piece
 
 
 def test_any_token_ids_can_be_read(tokenizer: HfTokenizer | ByteTokenizer) -> None:

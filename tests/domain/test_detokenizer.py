@@ -8,6 +8,7 @@ from domain.detokenizer import Detokenizer, read_prompt
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.prompt import Prompt
+from domain.token_text import TokenPiece
 from tests.domain.vocabulary import (
     EOS,
     LACKING,
@@ -303,6 +304,30 @@ class TestScoredPrompt:
         assert scored.unscored == 1
         assert scored.columns == columns
         assert not scored.hides_special
+
+    def test_the_first_token_reads_as_it_does_at_the_start_of_a_text(self) -> None:
+        """Contract 2.6: there some vocabularies drop the space of a word."""
+        start = {WORD: TokenPiece.of(b"word")}
+
+        scored = read_prompt(Prompt([WORD, WORD, H]), piece_of, start.__getitem__, None, is_all=False).scored
+
+        assert (list(scored.texts), list(scored.offsets)) == (["word", " word", "h"], [0, 4, 9])
+
+    def test_offsets_that_the_prompt_has_are_its_own(self) -> None:
+        """Contract 6.2: its tokens do not read as its text."""
+        prompt = Prompt([EOS, WORD, H], "WORD h", [0, 0, 5])
+
+        scored = read_prompt(prompt, piece_of, piece_of, None, is_all=False).scored
+
+        assert (list(scored.texts), list(scored.offsets)) == (["<eos>", " word", "h"], [0, 0, 5])
+
+    def test_no_scores_are_less_than_all(self) -> None:
+        """What the engine left out stands at the start."""
+        columns = LogprobColumns(1, [I], [-0.5], [1])
+
+        scored = read_prompt(Prompt([H, H, I]), piece_of, piece_of, columns, is_all=False).scored
+
+        assert scored.unscored == 2
 
     def test_a_prompt_of_one_token_has_no_score_at_all(self) -> None:
         assert read_prompt(Prompt([H]), piece_of, piece_of, None, is_all=False).scored.unscored == 1

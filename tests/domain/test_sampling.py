@@ -25,6 +25,8 @@ from domain.sampling import OutOfRange, SamplingParams
         {"max_tokens": None, "min_tokens": 5000},
         {"max_tokens": 7, "min_tokens": 7},
         {"logprobs": -1, "prompt_logprobs": 0},
+        {"logprob_token_ids": [5]},
+        {"logprob_token_ids": [5] * 128},
     ],
 )
 def test_what_is_in_range_is_kept(given: dict[str, Any]) -> None:
@@ -56,6 +58,8 @@ def test_what_is_in_range_is_kept(given: dict[str, Any]) -> None:
         ({"max_tokens": -1}, "max_tokens"),
         ({"min_tokens": -1}, "min_tokens"),
         ({"min_tokens": 8, "max_tokens": 7}, "min_tokens"),
+        ({"logprob_token_ids": []}, "logprob_token_ids"),
+        ({"logprob_token_ids": [5] * 129}, "logprob_token_ids"),
     ],
 )
 def test_what_is_out_of_range_is_refused_by_name(given: dict[str, Any], param: str) -> None:
@@ -69,3 +73,16 @@ def test_what_is_out_of_range_is_refused_by_name(given: dict[str, Any], param: s
 @pytest.mark.parametrize(("temperature", "greedy"), [(0.0, True), (9e-6, True), (1e-5, False), (1.0, False)])
 def test_a_temperature_of_next_to_nothing_is_greedy(temperature: float, greedy: bool) -> None:
     assert SamplingParams(temperature=temperature).is_greedy is greedy
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "token_ids", "alternatives"),
+    [(None, None, None), (0, None, 0), (5, None, 5), (-1, None, -1), (5, [7], 1), (0, [7, 8, 7], 3), (-1, [7], 1)],
+)
+def test_chosen_ids_stand_in_place_of_the_likeliest(
+    logprobs: int | None, token_ids: list[int] | None, alternatives: int | None
+) -> None:
+    """Contract 4.3: as many as are listed, whatever was asked for beside."""
+    params = SamplingParams(logprobs=logprobs, logprob_token_ids=token_ids)
+
+    assert params.alternatives == alternatives

@@ -80,19 +80,14 @@ def gemma_bpe() -> Tokenizer:
 
 def unigram() -> Tokenizer:
     """As T5 and its kin have it, with byte entries; the decoder does not know of these."""
-    trained = Tokenizer(models.Unigram())
-    trained.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=300, special_tokens=SENTENCEPIECE_SPECIALS, unk_token="<unk>", show_progress=False
-    )
-    trained.train_from_iterator(CORPUS, trainer)
-    entries = [(entry, score) for entry, score in json.loads(trained.to_str())["model"]["vocab"]]
+    entries = _unigram_entries()
     entries[3:3] = [(entry, -20.0) for entry in BYTE_ENTRIES]
-    tokenizer = Tokenizer(models.Unigram(entries, unk_id=0, byte_fallback=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    tokenizer.add_special_tokens(SENTENCEPIECE_SPECIALS)
-    return tokenizer
+    return _unigram(models.Unigram(entries, unk_id=0, byte_fallback=True))
+
+
+def unigram_without_bytes() -> Tokenizer:
+    """As T5 itself has it: what the vocabulary lacks is `<unk>`."""
+    return _unigram(models.Unigram(_unigram_entries(), unk_id=0, byte_fallback=False))
 
 
 def word_piece() -> Tokenizer:
@@ -161,6 +156,24 @@ def write_model_folder(
     _write_json(path / "config.json", model | (config or {}))
     _write_json(path / "generation_config.json", {"eos_token_id": eos_token_id} | (generation_config or {}))
     return path
+
+
+def _unigram_entries() -> list[tuple[str, float]]:
+    trained = Tokenizer(models.Unigram())
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=300, special_tokens=SENTENCEPIECE_SPECIALS, unk_token="<unk>", show_progress=False
+    )
+    trained.train_from_iterator(CORPUS, trainer)
+    return [(entry, score) for entry, score in json.loads(trained.to_str())["model"]["vocab"]]
+
+
+def _unigram(model: models.Unigram) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(SENTENCEPIECE_SPECIALS)
+    return tokenizer
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -60,6 +60,13 @@ def chunks(response: httpx.Response) -> list[Json]:
 
 
 def answer(response: httpx.Response) -> Answer:
+    """The only choice."""
+    [only] = answers(response)
+    return only
+
+
+def answers(response: httpx.Response) -> list[Answer]:
+    """Every choice, in the order of their indexes. The usage of each is that of the whole answer."""
     assert response.status_code == 200, response.text
     if response.headers["content-type"].startswith("text/event-stream"):
         return joined(chunks(response))
@@ -67,40 +74,52 @@ def answer(response: httpx.Response) -> Answer:
     return whole(response.json())
 
 
-def whole(body: Json) -> Answer:
-    [choice] = body["choices"]
-    is_chat = "message" in choice
-    return Answer(
-        text=choice["message"]["content"] if is_chat else choice["text"],
-        token_ids=choice["token_ids"],
-        logprobs=choice["logprobs"],
-        finish_reason=choice["finish_reason"],
-        stop_reason=choice["stop_reason"],
-        prompt_token_ids=body["prompt_token_ids"] if is_chat else choice["prompt_token_ids"],
-        usage={name: count for name, count in body["usage"].items() if not name.endswith("_details")},
-    )
+def whole(body: Json) -> list[Answer]:
+    choices = body["choices"]
+    assert [choice["index"] for choice in choices] == list(range(len(choices)))
+    is_chat = "message" in choices[0]
+    return [
+        Answer(
+            text=choice["message"]["content"] if is_chat else choice["text"],
+            token_ids=choice["token_ids"],
+            logprobs=choice["logprobs"],
+            finish_reason=choice["finish_reason"],
+            stop_reason=choice["stop_reason"],
+            prompt_token_ids=body["prompt_token_ids"] if is_chat else choice["prompt_token_ids"],
+            usage={name: count for name, count in body["usage"].items() if not name.endswith("_details")},
+        )
+        for choice in choices
+    ]
 
 
-def joined(stream: list[Json]) -> Answer:
+def joined(stream: list[Json]) -> list[Answer]:
     """A stream's chunks put together. `usage` is that of the closing chunk."""
-    choices = [choice for chunk in stream for choice in chunk["choices"]]
-    assert all(choice["index"] == 0 for choice in choices)
+    closing = [chunk["usage"] for chunk in stream if not chunk["choices"]]
+    assert len(closing) <= 1
+    assert all(chunk["choices"] for chunk in stream[:-1])
+    indexes = sorted({choice["index"] for chunk in stream for choice in chunk["choices"]})
+    assert indexes == list(range(len(indexes)))
+    return [_joined(stream, index, closing[0] if closing else None) for index in indexes]
+
+
+def _joined(stream: list[Json], index: int, usage: Json | None) -> Answer:
+    chunks_of = [chunk for chunk in stream if any(choice["index"] == index for choice in chunk["choices"])]
+    choices = [choice for chunk in chunks_of for choice in chunk["choices"]]
+    assert all(choice["index"] == index for choice in choices)
     assert all(choice["finish_reason"] is None for choice in choices[:-1])
     is_chat = "delta" in choices[0]
     ids = [choice["token_ids"] for choice in choices if choice.get("token_ids") is not None]
     rows = [choice["logprobs"] for choice in choices if choice["logprobs"] is not None]
-    prompts = [item["prompt_token_ids"] for item in [*stream, *choices] if item.get("prompt_token_ids") is not None]
-    assert len(prompts) <= 1
-    closing = [chunk["usage"] for chunk in stream if not chunk["choices"]]
-    assert len(closing) <= 1
+    prompts = [item.get("prompt_token_ids") for item in (chunks_of if is_chat else choices)]
+    assert all(prompt is None for prompt in prompts[1:])
     return Answer(
         text="".join(choice["delta"]["content"] if is_chat else choice["text"] for choice in choices),
         token_ids=[token_id for some in ids for token_id in some] if ids else None,
         logprobs={name: [item for some in rows for item in some[name]] for name in rows[0]} if rows else None,
         finish_reason=choices[-1]["finish_reason"],
         stop_reason=choices[-1]["stop_reason"],
-        prompt_token_ids=prompts[0] if prompts else None,
-        usage=closing[0] if closing else None,
+        prompt_token_ids=prompts[0],
+        usage=usage,
     )
 
 

@@ -84,6 +84,13 @@ class Exchange:
             self._progress.notify_all()
 
 
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; fails when it does not within PATIENCE_S."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 (nothing tells when)
+            await asyncio.sleep(0)
+
+
 async def _either(*events: asyncio.Event) -> None:
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:

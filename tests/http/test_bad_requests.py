@@ -130,6 +130,8 @@ WRONG_TYPES: dict[str, list[Any]] = {
     "min_tokens": ["1", 1.5, True],
     "max_tokens": ["5", 5.5, 5.0, True, [], 2**63, 10**40],
     "stream": [1, "true", "false", []],
+    "prompt_logprobs": ["1", 1.5, True, [], 2**63],
+    "logprob_token_ids": [1, "1", ["1"], [1.5], [-1], [True], [None], [2**63], {}],
     "stream_options": [True, [], "include_usage", {"include_usage": 1}, {"continuous_usage_stats": "yes"}],
     "skip_special_tokens": [0, "false"],
     "return_tokens_as_token_ids": [1, 0, "true", []],
@@ -163,7 +165,23 @@ WRONG_IN_CHAT: dict[str, list[Any]] = {
     "top_logprobs": ["2", 1.5, True, []],
 }
 WRONG_IN_COMPLETIONS: dict[str, list[Any]] = {
-    "prompt": [1, True, {}, [True], [1.5], [1.0], [-1], [None], [2**63], [[1.5]], [["a"]], [[-1]], [{}], [1, "a"]],
+    "prompt": [
+        1,
+        True,
+        {},
+        [True],
+        [1.5],
+        [1.0],
+        [-1],
+        [None],
+        [2**63],
+        [[1.5]],
+        [["a"]],
+        [[-1]],
+        [[True]],
+        [[[1]]],
+        [{}],
+    ],
     "logprobs": [True, "1", 1.5, []],
     "echo": [1, "true", []],
 }
@@ -204,9 +222,15 @@ REFUSED: dict[str, list[Any]] = {
     "top_p": [0, -1, 1.01],
     "top_k": [-2],
     "min_p": [-0.1, 1.1],
+    "prompt_logprobs": [-2, -1, 21],
+    "logprob_token_ids": [[], [1]],
 }
 REFUSED_IN_COMPLETIONS = REFUSED | {
-    "prompt": [None, "", [], [""], [[]], ["a", "b"], [[1], [2]], [1, [2]], [261], [1, 10**15]],
+    "prompt": [
+        *[None, "", [], [""], [[]], ["a", ""], ["", "a"], [[1], []]],
+        *[[1, [2]], [[1], 2], [1, "a"], ["a", 1], ["a", [1]], [[1], "a"]],
+        *[[261], [1, 10**15], [[1], [2, 261]], ["a"] * 1025, [[1]] * 1025],
+    ],
     "min_tokens": [-1, 17],
     "logprobs": [-2, 21, -1],
 }

@@ -1,20 +1,21 @@
 """What users of OpenAI-compatible servers reported about logprobs, stops and lost clients, each as a small input.
 
-The numbers are those of the list of reports these come from; each stands for its kind.
+The numbers are those of the list of reports these come from; each stands for its kind. Those about prompts are in
+test_cases_of_prompts.
 """
 
 import asyncio
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from litestar import Litestar
-from msgspec.structs import replace
 
+from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, Step, steps
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
+from tests.fakes.tokenizers import byte_level_bpe
 from tests.http.answers import Json, answer, chunks, error_of
 from tests.http.exchange import Exchange
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, counted, post, question, with_logprobs
@@ -28,14 +29,6 @@ def says(*token_ids: int, entries: dict[int, bytes] | None = None, **kwargs: Any
     """Answers with these tokens, scored."""
     engine = ScriptedEngine(steps(*token_ids, **kwargs))
     return application(engine, tokenizer=HardTokenizer(entries) if entries else HardTokenizer())
-
-
-def reads(prompt: Sequence[int], *token_ids: int, **kwargs: Any) -> Litestar:
-    """Answers with these tokens to this prompt; both are scored, each token beside the alternative `~`."""
-    first, *others = steps(*token_ids, alternatives=[ord("~")], **kwargs)
-    ids = [shown for token_id in prompt[1:] for shown in (token_id, ord("~"))]
-    scores = LogprobColumns(2, ids, [-0.5, -0.25] * (len(prompt) - 1), [2] * (len(prompt) - 1))
-    return application(ScriptedEngine([replace(first, prompt_logprobs=scores), *others]), tokenizer=HardTokenizer())
 
 
 async def logprobs_of(app: Litestar, path: str, **fields: Any) -> Json:
@@ -62,17 +55,6 @@ async def test_case_1_offsets_do_not_depend_on_the_display(stream: bool) -> None
     offsets = by_text.logprobs["text_offset"]
     assert offsets == by_id.logprobs["text_offset"] == [0, 5, 10, 11, 12]
     assert [by_id.text[start:end] for start, end in pairwise([*offsets, None])] == by_text.tokens
-
-
-async def test_case_2_offsets_of_an_echoed_stream() -> None:
-    app = reads(b"Seven plus one", *b" is ", tokens_per_step=2)
-    fields = {"prompt": "Seven plus one", "max_tokens": 4, "temperature": 0, "echo": True, "logprobs": 1}
-
-    whole = await logprobs_of(app, COMPLETIONS, **fields)
-    streamed = await logprobs_of(app, COMPLETIONS, stream=True, **fields)
-
-    assert whole == streamed
-    assert whole["text_offset"] == list(range(18))
 
 
 @STREAMED
@@ -165,6 +147,49 @@ async def test_case_7_bytes_of_part_of_a_character(stream: bool) -> None:
 
 
 @STREAMED
+class TestCases8And9ByteLevelBpe:
+    """Its vocabulary is written in letters of its own, `Ġ` for a space: no such letter is ever shown."""
+
+    @staticmethod
+    def app(text: str, alternative: str) -> Litestar:
+        """Answers `text`; beside each token stands the last one of `alternative`."""
+        tokenizer = HfTokenizer(byte_level_bpe())
+        ids, others = [tokenizer.encode(part, add_special_tokens=False) for part in (text, alternative)]
+        engine = ScriptedEngine(steps(*ids, alternatives=[others[-1]]))
+        return application(engine, tokenizer=tokenizer, vocab_size=tokenizer.vocab_size)
+
+    async def test_case_8_tokens_are_readable(self, stream: bool) -> None:
+        text = "是的 café,\n\t你好"
+        body = {"messages": [{"role": "user", "content": "你好吗"}], "max_tokens": 40, "stream": stream}
+        shown = answer(await post(self.app(text, "是"), CHAT, body | with_logprobs(CHAT, 5)))
+
+        assert shown.text == text
+        assert shown.logprobs is not None
+        entries = shown.logprobs["content"]
+        assert "".join(entry["token"] for entry in entries) == text
+        assert bytes(byte for entry in entries for byte in entry["bytes"]).decode() == text
+        for entry in entries:
+            for one in (entry, *entry["top_logprobs"]):
+                assert not set(one["token"]) & set("ĠĊĉæĺ¯çļĦÃ©ä½łå¥½")
+
+    async def test_case_9_alternatives_are_read_like_the_chosen_token(self, stream: bool) -> None:
+        app = self.app("Hello, world", "the dog")
+        body = {"messages": [{"role": "user", "content": "Good day"}], "logprobs": True, "stream": stream}
+
+        plain, rich = [
+            answer(await post(app, CHAT, body | more)).logprobs
+            for more in ({"top_logprobs": None}, {"top_logprobs": 3})
+        ]
+
+        assert plain is not None
+        assert rich is not None
+        assert [(entry["token"], entry["top_logprobs"]) for entry in plain["content"]][:2] == [("Hello", []), (",", [])]
+        for entry in rich["content"]:
+            assert [other["token"] for other in entry["top_logprobs"]] == [entry["token"], " dog"]
+            assert [bytes(other["bytes"]) for other in entry["top_logprobs"]] == [entry["token"].encode(), b" dog"]
+
+
+@STREAMED
 async def test_case_11_special_tokens_are_told_apart(stream: bool) -> None:
     app = says(104, ROLE, alternatives=[EOS, ROLE, 104])
     shown = answer(await post(app, CHAT, question(CHAT, stream=stream, **with_logprobs(CHAT, 3))))
@@ -206,26 +231,6 @@ async def test_case_15_as_many_alternatives_as_asked_for(stream: bool, top: dict
     app = application(ScriptedEngine(steps(104, alternatives=b"abcdef")), max_logprobs=-1)
     [entry] = await entries_of(app, stream=stream, **top)
     assert [other["token"] for other in entry["top_logprobs"]] == shown
-
-
-@STREAMED
-async def test_case_16_the_real_token_first_then_by_rank(stream: bool) -> None:
-    """N + 1 keys where the prompt's token is not among the N best, else N; the first position has none."""
-    prompt = LogprobColumns(3, [98, 120, 121, 99, 122, 99], [-9.0, -1.0, -2.0, -2.0, -1.0, -2.0], [50, 2])
-    first, *others = steps(104, 105, alternatives=[[110, 111], [105, 110]])
-    app = application(ScriptedEngine([replace(first, prompt_logprobs=prompt), *others]))
-
-    found = await logprobs_of(app, COMPLETIONS, prompt="abc", echo=True, logprobs=2, stream=stream)
-
-    assert found["tokens"] == ["a", "b", "c", "h", "i"]
-    assert [row and list(row) for row in found["top_logprobs"]] == [
-        None,
-        ["b", "x", "y"],
-        ["c", "z"],
-        ["h", "n", "o"],
-        ["i", "n"],
-    ]
-    assert found["token_logprobs"] == [None, -9.0, -2.0, -0.375, -0.125]
 
 
 @STREAMED
@@ -274,14 +279,50 @@ async def test_case_25_the_end_token_counts_everywhere(stream: bool) -> None:
         (CHAT, {"logprobs": True, "top_logprobs": 25}, "top_logprobs", "20"),
         (CHAT, {"logprobs": True, "top_logprobs": -1}, "top_logprobs", "20"),
         (CHAT, {"top_logprobs": 2}, "top_logprobs", "logprobs"),
-        (COMPLETIONS, {"prompt_logprobs": -1}, "prompt_logprobs", "prompt_logprobs"),
-        (CHAT, {"prompt_logprobs": 2}, "prompt_logprobs", "prompt_logprobs"),
     ],
 )
 async def test_case_27_limits_are_told(stream: bool, path: str, fields: dict[str, Any], param: str, said: str) -> None:
     error = error_of(await post(says(104), path, question(path, stream=stream, **fields)), 400)
     assert error["param"] == param
     assert said in error["message"]
+
+
+@by_endpoint
+async def test_case_27_limits_of_prompt_logprobs_are_told(path: str) -> None:
+    for alternatives in (25, -1, -2):
+        error = error_of(await post(says(104), path, question(path, prompt_logprobs=alternatives)), 400)
+        assert error["param"] == "prompt_logprobs"
+        assert "20" in error["message"]
+    error = error_of(await post(says(104), path, question(path, prompt_logprobs=2, stream=True)), 400)
+    assert error["param"] == "prompt_logprobs"
+    assert "stream" in error["message"]
+
+
+@by_endpoint
+@STREAMED
+async def test_case_27_everything_is_allowed_by_a_cap_of_minus_1(path: str, stream: bool) -> None:
+    app = application(ScriptedEngine(steps(104, alternatives=range(25))), max_logprobs=-1)
+    for alternatives in (25, -1):
+        shown = answer(await post(app, path, question(path, stream=stream, **with_logprobs(path, alternatives))))
+        assert len(shown.alternatives[0]) == (26 if path == COMPLETIONS or alternatives == -1 else 25)
+        if not stream:
+            answer(await post(app, path, question(path, prompt_logprobs=alternatives)))
+
+
+@STREAMED
+async def test_case_28_scores_of_chosen_ids(stream: bool) -> None:
+    """Beside each token those that were listed, all of them, however few alternatives were asked for."""
+    engine = ScriptedEngine([TokenDelta([65], LogprobColumns(3, [65, 32, 33], [-0.5, -3.0, -4.0], [1]))])
+    fields = {"max_tokens": 1, "logprobs": 1, "stream": stream}
+    body = question(COMPLETIONS, "Is it A or B?", **fields, logprob_token_ids=[32, 33])
+
+    logprobs = answer(await post(application(engine), COMPLETIONS, body)).logprobs
+
+    assert logprobs is not None
+    assert [list(row.items()) for row in logprobs["top_logprobs"]] == [[("A", -0.5), (" ", -3.0), ("!", -4.0)]]
+    assert engine.submitted[0].sampling.logprob_token_ids == [32, 33]
+    error = error_of(await post(application(engine), COMPLETIONS, body | {"logprob_token_ids": []}), 400)
+    assert error["param"] == "logprob_token_ids"
 
 
 @STREAMED
@@ -302,101 +343,6 @@ async def test_case_29_offsets_are_places_in_the_text(stream: bool, skip: bool, 
         assert shown.text == text
         assert shown.logprobs is not None
         assert shown.logprobs["text_offset"] == offsets
-
-
-@STREAMED
-async def test_case_30_echo_scores_the_prompt(stream: bool) -> None:
-    prompt = "Q: 2+2? A: 4"
-    app = reads(byte_tokens(prompt), *b"!")
-    body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1, "stream": stream}
-
-    shown = answer(await post(app, COMPLETIONS, body))
-
-    assert shown.logprobs is not None
-    assert len(shown.tokens) == len(prompt) + 1
-    first, *others = shown.logprobs["token_logprobs"]
-    assert first is None
-    assert others == [-0.5] * (len(prompt) - 1) + [-0.25]
-    assert shown.text == prompt + "!"
-
-
-@STREAMED
-@pytest.mark.parametrize("logprobs", [None, 1])
-async def test_case_31_echo_with_token_ids(stream: bool, logprobs: int | None) -> None:
-    app = reads(b"Rain falls", *b" on")
-    body = {"prompt": "Rain falls", "max_tokens": 3, "echo": True, "return_token_ids": True, "logprobs": logprobs}
-
-    shown = answer(await post(app, COMPLETIONS, body | {"stream": stream}))
-
-    assert shown.text == "Rain falls on"
-    assert shown.prompt_token_ids == list(b"Rain falls")
-    assert shown.token_ids == list(b" on")
-
-
-@pytest.mark.parametrize("prompt", ["a b c", list(b"a b c")], ids=["text", "ids"])
-@pytest.mark.parametrize("logprobs", [None, 0, 1])
-@STREAMED
-async def test_case_32_nothing_but_the_prompt(stream: bool, logprobs: int | None, prompt: str | list[int]) -> None:
-    """Contract 6.3: the token that the engine samples all the same shows nowhere."""
-    engine_app = reads(b"a b c", *b"xyz")
-    body = {"prompt": prompt, "max_tokens": 0, "echo": True, "logprobs": logprobs, "return_token_ids": True}
-    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-
-    shown = answer(await post(engine_app, COMPLETIONS, body | options))
-
-    assert (shown.text, shown.finish_reason, shown.stop_reason) == ("a b c", "length", None)
-    assert (shown.token_ids, shown.prompt_token_ids) == ([], list(b"a b c"))
-    assert shown.usage == {"prompt_tokens": 5, "total_tokens": 5, "completion_tokens": 0}
-    if logprobs is None:
-        assert shown.logprobs is None
-    else:
-        assert shown.logprobs == {
-            "text_offset": [0, 1, 2, 3, 4],
-            "token_logprobs": [None, -0.5, -0.5, -0.5, -0.5],
-            "tokens": list("a b c"),
-            "top_logprobs": [None, *[{letter: -0.5, **({"~": -0.25} if logprobs else {})} for letter in " b c"]],
-        }
-
-
-@STREAMED
-async def test_case_32_needs_echo(stream: bool) -> None:
-    absent: dict[str, Any] = {}
-    for field in (absent, {"echo": False}, {"echo": None}):
-        body = question(COMPLETIONS, max_tokens=0, stream=stream) | field
-        assert error_of(await post(says(104), COMPLETIONS, body), 400)["param"] == "max_tokens"
-
-
-@STREAMED
-async def test_case_33_echo_of_a_prompt_in_tokens(stream: bool) -> None:
-    prompt = [*byte_tokens("é!"), ROLE, 97]
-    app = reads(prompt, 98)
-
-    body = {"prompt": prompt, "max_tokens": 2, "echo": True, "logprobs": 1, "stream": stream}
-    shown = answer(await post(app, COMPLETIONS, body))
-
-    assert shown.text == "é!<|assistant|>ab"
-    assert shown.logprobs is not None
-    assert shown.tokens == ["", "é", "!", "<|assistant|>", "a", "b"]
-    assert shown.logprobs["text_offset"] == [0, 0, 1, 2, 15, 16]
-
-
-async def test_case_33_several_prompts_are_refused_by_name() -> None:
-    body = {"prompt": [[5, 6, 7], [8, 9]], "max_tokens": 2, "echo": True, "logprobs": 1}
-    assert error_of(await post(says(104), COMPLETIONS, body), 400)["param"] == "prompt"
-
-
-@STREAMED
-async def test_case_34_token_texts_do_not_grow(stream: bool) -> None:
-    prompt = "\n2) Bo owns 17"
-    shown = answer(
-        await post(
-            reads(byte_tokens(prompt), *b"..."),
-            COMPLETIONS,
-            {"prompt": prompt, "echo": True, "logprobs": 1, "stream": stream},
-        )
-    )
-    assert "".join(shown.tokens) == shown.text
-    assert {len(token) for token in shown.tokens} == {1}
 
 
 async def test_case_38_offsets_run_on_over_chunks() -> None:
@@ -504,3 +450,21 @@ async def test_case_54_client_gone(path: str) -> None:
         assert len(engine.aborted) == 1
         assert engine.running == 0
         assert await counted(app) == {"abort": 1}
+
+
+async def test_case_54_client_of_several_prompts_gone() -> None:
+    """One abort for each of four. More of it in test_several_prompts_end."""
+    for stream in (True, False):
+        engine = ScriptedEngine([TokenDelta([104]), asyncio.Event()])
+        app = application(engine)
+        body = {"prompt": ["a", "b", "c", "d"], "max_tokens": 2000, "request_id": "x", "stream": stream}
+        exchange = Exchange(app, COMPLETIONS, body)
+        for _ in range(4):
+            await engine.next_submitted()
+        exchange.leave()
+        async with asyncio.timeout(1.0):
+            aborted = [await engine.next_aborted() for _ in range(4)]
+        await exchange.end()
+        assert sorted(aborted) == sorted(engine.aborted) == [f"cmpl-x-{index}" for index in range(4)]
+        assert engine.running == 0
+        assert await counted(app) == {"abort": 4}

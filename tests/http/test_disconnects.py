@@ -35,7 +35,7 @@ async def leaving(script: list[Step], path: str, fields: dict[str, Any], **kwarg
     yield exchange
 
     async with asyncio.timeout(PROMPT_S):
-        assert await engine.next_aborted() in ("chatcmpl-x", "cmpl-x")
+        assert await engine.next_aborted() == ("chatcmpl-x" if path == CHAT else "cmpl-x-0")
     await exchange.end()
     assert len(engine.aborted) == 1
     assert engine.running == 0

@@ -16,7 +16,7 @@ from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.sampling import SamplingFields, Unbuilt
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from tests.http.answers import answer, error_of
-from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question
+from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question, with_logprobs
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
@@ -39,12 +39,10 @@ SHARED: dict[str, Field] = {
     "kv_transfer_params": Field([], [{"do_remote_decode": True}, {}]),
     "length_penalty": Field([1, 1.0], [0.5, True]),
     "logit_bias": Field([{}], [{"5": 1}, {"5": 0}]),
-    "logprob_token_ids": Field([], [[32, 33], []]),
     "mm_payload": Field(["tensors"], ["none"]),
     "n": Field([1], [2, 3, 0, -1, "1", True]),
     "presence_penalty": Field([0, 0.0], [0.5, -2]),
     "priority": Field([0], [1, -1]),
-    "prompt_logprobs": Field([], [0, 1, 5, -1]),
     "repetition_detection": Field([], [{"max_pattern_size": 3}]),
     "repetition_penalty": Field([1, 1.0], [1.1, 0.9]),
     "response_format": Field([{"type": "text"}], [{"type": "json_object"}, SCHEMA, {"type": "structural_tag"}]),
@@ -117,6 +115,8 @@ BUILT_SHARED: dict[str, list[Any]] = {
     "min_tokens": [None, 0, 2],
     "stream": [None, False],
     "stream_options": [None],
+    "prompt_logprobs": [None, 0, 1, 20],
+    "logprob_token_ids": [None, [104], [0, 260, 0]],
     "skip_special_tokens": [None, False, True],
     "return_tokens_as_token_ids": [None, False, True],
     "return_token_ids": [None, False, True],
@@ -129,10 +129,11 @@ BUILT: dict[str, dict[str, list[Any]]] = {
     | {
         "max_completion_tokens": [None, 2, 100],
         "logprobs": [None, False, True],
-        "top_logprobs": [None, 0],
+        "top_logprobs": [None, 0, 20],
     },
     COMPLETIONS: BUILT_SHARED | {"logprobs": [None, 0, 1, 20], "echo": [None, False, True]},
 }
+NEEDS_LOGPROBS = ("top_logprobs", "logprob_token_ids")
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +201,9 @@ async def test_every_field_of_a_schema_that_is_not_served(app: Litestar, path: s
 
 @listed(BUILT)
 async def test_served_fields_take_their_values(app: Litestar, path: str, name: str) -> None:
+    beside = with_logprobs(path, 0) if name in NEEDS_LOGPROBS else {}
     for value in BUILT[path][name]:
-        assert answer(await post(app, path, question(path, "hi") | {name: value})).text.endswith("hi")
+        assert answer(await post(app, path, question(path, "hi") | beside | {name: value})).text.endswith("hi")
 
 
 @by_endpoint
@@ -221,9 +223,11 @@ async def test_what_reaches_the_engine(app: Litestar, engine: ScriptedEngine) ->
         "ignore_eos": True,
         "min_tokens": 2,
         "max_tokens": 9,
+        "prompt_logprobs": 3,
+        "logprob_token_ids": [6, 5, 6],
     }
     for path in UNBUILT:
-        await post(app, path, question(path) | fields)
+        await post(app, path, question(path) | fields | with_logprobs(path, 0))
         sampling = engine.submitted[-1].sampling
         assert {name: getattr(sampling, name) for name in fields} == fields
 

@@ -63,6 +63,50 @@ async def test_top_logprobs_without_logprobs(stream: bool, logprobs: dict[str, A
     assert "logprobs" in await refused(CHAT, 20, stream, top_logprobs=alternatives, **logprobs)
 
 
+class TestPromptLogprobs:
+    """The same cap, under a name of its own."""
+
+    @staticmethod
+    async def error(path: str, cap: int, **fields: Any) -> dict[str, Any]:
+        engine = ScriptedEngine(steps(104))
+        error = error_of(await post(application(engine, max_logprobs=cap), path, question(path, **fields)), 400)
+        assert not engine.submitted
+        return error
+
+    @by_endpoint
+    @pytest.mark.parametrize("cap", [0, 5, 20])
+    async def test_above_the_cap(self, path: str, cap: int) -> None:
+        for asked in (cap + 1, -1, -2):
+            error = await self.error(path, cap, prompt_logprobs=asked)
+            assert error["param"] == "prompt_logprobs"
+            assert "prompt_logprobs" in error["message"]
+            assert str(cap) in error["message"].replace(str(asked), "")
+
+    @by_endpoint
+    @pytest.mark.parametrize(("cap", "asked"), [(0, 0), (5, 5), (20, 20), (-1, -1), (-1, 261), (-1, 21)])
+    async def test_within_it(self, path: str, cap: int, asked: int) -> None:
+        engine = ScriptedEngine(steps(104))
+        answer(await post(application(engine, max_logprobs=cap), path, question(path, prompt_logprobs=asked)))
+        assert engine.submitted[0].sampling.prompt_logprobs == asked
+
+    @by_endpoint
+    async def test_beyond_the_vocabulary(self, path: str) -> None:
+        for asked in (262, -2):
+            assert (await self.error(path, -1, prompt_logprobs=asked))["param"] == "prompt_logprobs"
+
+    @pytest.mark.parametrize("asked", [21, -1, -2])
+    async def test_echoed_rows_do_not_hide_it(self, asked: int) -> None:
+        """The engine is asked once for both, with what the wider one of them needs."""
+        for logprobs in (None, 0, 20):
+            error = await self.error(COMPLETIONS, 20, echo=True, logprobs=logprobs, prompt_logprobs=asked)
+            assert error["param"] == "prompt_logprobs"
+
+    @pytest.mark.parametrize("logprobs", [21, -1, -2])
+    async def test_the_field_that_is_too_wide_is_named(self, logprobs: int) -> None:
+        error = await self.error(COMPLETIONS, 20, echo=True, logprobs=logprobs, prompt_logprobs=2)
+        assert error["param"] == "logprobs"
+
+
 async def test_echo_asks_for_as_many_beside_the_prompt() -> None:
     engine = ScriptedEngine(steps(104))
     await post(application(engine), COMPLETIONS, question(COMPLETIONS, echo=True, logprobs=7))

@@ -96,8 +96,9 @@ async def test_completion_with_logprobs_and_echo(app: Litestar) -> None:
         '"token_logprobs":[null,-3.0,-0.10000000149011612,0.0,-0.25],"tokens":["a","b","H","i","<|eos|>"],'
         '"top_logprobs":[null,{"b":-3.0,"c":-1.5},{"H":-0.10000000149011612,"Y":-2.5},{"i":0.0},'
         '{"<|eos|>":-0.25,"!":-1e-7}]},"finish_reason":"stop","stop_reason":null,"token_ids":[72,105,257],'
-        '"prompt_logprobs":null,"prompt_token_ids":[97,98],"routed_experts":null}],"service_tier":null,'
-        '"system_fingerprint":null,"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
+        '"prompt_logprobs":[null,{"98":{"logprob":-3.0,"rank":2,"decoded_token":"b"},'
+        '"99":{"logprob":-1.5,"rank":1,"decoded_token":"c"}}],"prompt_token_ids":[97,98],"routed_experts":null}],'
+        '"service_tier":null,"system_fingerprint":null,"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
         '"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,'
         '"ec_transfer_params":null,"metrics":null}'
     )
@@ -238,5 +239,7 @@ class TestId:
 
     async def test_the_engine_is_told(self) -> None:
         engine = ScriptedEngine([TokenDelta([65])])
-        await post(application(engine), CHAT, question(CHAT, request_id="x"))
-        assert [request.request_id for request in engine.submitted] == ["chatcmpl-x"]
+        app = application(engine)
+        await post(app, CHAT, question(CHAT, request_id="x"))
+        await post(app, COMPLETIONS, question(COMPLETIONS, request_id="x"))
+        assert [request.request_id for request in engine.submitted] == ["chatcmpl-x", "cmpl-x-0"]
