@@ -42,8 +42,8 @@ async def test_case_2_offsets_of_an_echoed_stream() -> None:
 @STREAMED
 async def test_case_16_the_real_token_first_then_by_rank(stream: bool) -> None:
     """N + 1 keys where the prompt's token is not among the N best, else N; the first position has none."""
-    prompt = LogprobColumns(3, [98, 120, 121, 99, 122, 99], [-9.0, -1.0, -2.0, -2.0, -1.0, -2.0], [50, 2])
-    first, *others = steps(104, 105, alternatives=[[110, 111], [105, 110]])
+    prompt = LogprobColumns(3, [98, 121, 120, 99, 122, 99], [-9.0, -1.0, -2.0, -2.0, -1.0, -2.0], [50, 2])
+    first, *others = steps(104, 105, alternatives=[[111, 110], [105, 110]])
     app = application(ScriptedEngine([replace(first, prompt_logprobs=prompt), *others]))
 
     found = await logprobs_of(app, COMPLETIONS, prompt="abc", echo=True, logprobs=2, stream=stream)
@@ -51,9 +51,9 @@ async def test_case_16_the_real_token_first_then_by_rank(stream: bool) -> None:
     assert found["tokens"] == ["a", "b", "c", "h", "i"]
     assert [row and list(row) for row in found["top_logprobs"]] == [
         None,
-        ["b", "x", "y"],
+        ["b", "y", "x"],
         ["c", "z"],
-        ["h", "n", "o"],
+        ["h", "o", "n"],
         ["i", "n"],
     ]
     assert found["token_logprobs"] == [None, -9.0, -2.0, -0.375, -0.125]

@@ -13,6 +13,7 @@ from domain.generation import TokenDelta
 from domain.logprobs import LogprobColumns
 from tests.http.answers import answer, error_of
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question, with_logprobs
+from tests.http.vocabulary import LACKING, HardTokenizer
 
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 A, B, H = 65, 66, 104
@@ -68,9 +69,11 @@ async def test_all_of_them_whatever_the_count_of_alternatives(path: str, stream:
 @by_endpoint
 async def test_an_id_without_a_character_of_its_own(path: str) -> None:
     """As among any other alternatives: rules 2.5, 2.6 and 5.3."""
-    [row] = await listed(application(scores([H, 0xF0, EOS_TOKEN_ID, 260])), path, [0xF0, EOS_TOKEN_ID, 260])
-    part = "" if path == CHAT else r"bytes:\xf0"
-    assert [token for token, _ in row] == ["h", part, "<|eos|>", "<|system|>"]
+    ids = [0xF0, EOS_TOKEN_ID, LACKING, 0xFF]
+    app = application(scores([H, *ids]), tokenizer=HardTokenizer(), vocab_size=1000)
+    [row] = await listed(app, path, ids)
+    part, lacking = ("", "") if path == CHAT else (r"bytes:\xf0", f"token_id:{LACKING}")
+    assert [token for token, _ in row] == ["h", part, "<|eos|>", lacking, "\ufffd"]
 
 
 @by_endpoint
