@@ -84,6 +84,11 @@ def scores_of(deltas: list[TokenDelta]) -> list[LogprobColumns]:
     return [delta.logprobs for delta in deltas if delta.logprobs is not None]
 
 
+def rows_of(columns: LogprobColumns) -> list[list[tuple[int, float]]]:
+    cells = list(zip(columns.token_ids, columns.logprobs, strict=True))
+    return [cells[start : start + columns.width] for start in range(0, len(cells), columns.width)]
+
+
 def firsts(columns: LogprobColumns) -> list[int]:
     return list(columns.token_ids[:: columns.width])
 
@@ -154,6 +159,38 @@ async def test_logprobs_of_the_whole_vocabulary(answering: EngineUnderTest) -> N
         assert delta.logprobs is not None
         assert delta.logprobs.width == 262
         assert sorted(delta.logprobs.token_ids[1:262]) == list(range(261))
+
+
+@generating
+@pytest.mark.parametrize("tokens_per_step", [1, 3])
+async def test_chosen_ids_stand_in_their_order_with_the_scores_they_have_among_all(
+    opened: Opener, tokens_per_step: int
+) -> None:
+    chosen = [200, 7, EOS, 7, 0]
+    answering = await opened(tokens_per_step=tokens_per_step)
+    everything = scores_of(await answer(answering, asked(logprobs=-1)))
+    scored = await answer(answering, asked(logprobs=0, logprob_token_ids=chosen, prompt_logprobs=2))
+
+    full = [row for columns in everything for row in rows_of(columns)]
+    rows = [row for columns in scores_of(scored) for row in rows_of(columns)]
+    assert [[token_id for token_id, _ in row] for row in rows] == [[first, *chosen] for first in ids_of(scored)]
+    assert len(rows) == len(full) == 5
+    for row, among in zip(rows, full, strict=True):
+        assert all(dict(among)[token_id] == logprob for token_id, logprob in row)
+    assert scored[0].prompt_logprobs is not None
+    assert scored[0].prompt_logprobs.width == 3, "the prompt's rows keep the likeliest"
+
+
+@generating
+async def test_chosen_ids_beside_other_widths(answering: EngineUnderTest) -> None:
+    one, three, natural = await asyncio.gather(
+        answer(answering, asked(logprobs=0, logprob_token_ids=[9])),
+        answer(answering, asked(logprobs=5, logprob_token_ids=[9, 8, 7])),
+        answer(answering, asked(logprobs=2)),
+    )
+    assert {columns.width for columns in scores_of(one)} == {2}
+    assert {columns.width for columns in scores_of(three)} == {4}
+    assert {columns.width for columns in scores_of(natural)} == {3}
 
 
 @generating
