@@ -35,15 +35,21 @@ def _decode(decoder: codecs.IncrementalDecoder, content: bytes) -> str:
     return text
 
 
+MOST_HELD = 64
+"""Bytes. Text that never gets to the end of a character is garbage; were all of it held, each alternative would repeat
+it, and an answer grow with the square of its length."""
+
+
 class _Reading(NamedTuple):
     text: str
-    ends_inside_character: bool
+    incomplete: bytes
+    """The end that is part of a character."""
 
 
 def _read(content: bytes) -> _Reading:
     """UTF-8 with each maximal ill-formed part as one U+FFFD; an incomplete end is not read."""
     decoder = _Utf8Decoder("replace")
-    return _Reading(_decode(decoder, content), bool(decoder.getstate()[0]))
+    return _Reading(_decode(decoder, content), decoder.getstate()[0])
 
 
 def text_after(held: bytes, piece: TokenPiece) -> str:
@@ -82,8 +88,11 @@ class TokenTexts:
             return piece.text
         joined = self.held + piece.content
         text, incomplete = _read(joined)
-        self.held = joined if incomplete else b""
-        return "" if incomplete else text
+        if incomplete and len(joined) <= MOST_HELD:
+            self.held = joined
+            return ""
+        self.held = incomplete
+        return text
 
     def flush(self) -> str:
         """What is still held, once nothing more comes: its incomplete character is one U+FFFD."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.token_text import TokenPiece, TokenTexts, Utf8Reader, text_after, unfinished_character
+from domain.token_text import MOST_HELD, TokenPiece, TokenTexts, Utf8Reader, text_after, unfinished_character
 from tests.domain.vocabulary import (
     EOS,
     LACKING,
@@ -207,3 +207,10 @@ class TestText:
             rest = rest[size:]
 
         assert text + reader.flush() == content.decode(errors="replace")
+
+
+def test_what_never_ends_on_a_character_is_not_held_for_ever() -> None:
+    texts = TokenTexts()
+    shown = [texts.read(TokenPiece.of(b"\xf0")) for _ in range(1000)]
+    assert len(texts.held) <= MOST_HELD
+    assert "".join(shown) + texts.flush() == "\ufffd" * 1000
