@@ -27,7 +27,9 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 class Program:
     """A started program and all that descends from it. Its output goes to a file."""
 
-    def __init__(self, name: str, command: Sequence[str | Path], env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str | Path], env: Mapping[str, str], log: Path, pass_fds: Sequence[int] = ()
+    ) -> None:
         self.name = name
         self.log = log
         self._mark = uuid.uuid4().hex
@@ -40,6 +42,7 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
 
     @property
