@@ -76,6 +76,11 @@ def _log_event(event: str, request_id: str) -> None:
     log.info("%s %s", event, request_id)
 
 
+def _log_event_of(index: int) -> Observe:
+    """For one engine among several."""
+    return lambda event, request_id: log.info("%s %s by engine %d", event, request_id, index)
+
+
 class _Stopped(Exception):
     """Somebody asked to stop."""
 
@@ -87,7 +92,8 @@ class _Failed(Exception):
 class EngineCoreEmulator:
     """Plays engines in the thread that calls `run`."""
 
-    def __init__(self, settings: EmulatorSettings, generate: Generate, observe: Observe = _log_event) -> None:
+    def __init__(self, settings: EmulatorSettings, generate: Generate, observe: Observe | None = None) -> None:
+        """What happens to requests is logged, unless somebody else is to `observe` it."""
         self._settings = settings
         self._failure = settings.fail if settings.fail in ("dead", "exit", "disconnect", "stall", "garbage") else None
         self._stop_requested, self._stop = socket.socketpair()
@@ -98,7 +104,7 @@ class EngineCoreEmulator:
                 EmulatedEngine(
                     index,
                     generate,
-                    observe,
+                    observe or (_log_event if settings.engine_count == 1 else _log_event_of(index)),
                     vocab_size=settings.vocab_size,
                     tokens_per_step=settings.tokens_per_step,
                     is_032=settings.vllm_version.startswith("0.32"),
@@ -145,6 +151,7 @@ class EngineCoreEmulator:
             for handshake, link in list(waiting.items()):
                 if handshake in readable:
                     self._poller.unregister(handshake)
+                    log.info("loading takes %g s", self._settings.ready_delay_s)
                     loaded_at[handshake] = now + self._settings.ready_delay_s
                 if now >= loaded_at.get(handshake, math.inf):
                     del waiting[handshake], loaded_at[handshake]
