@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from adapters.bootstrap.addresses import CannotListen
 from adapters.bootstrap.engines import run_mock_engine
-from adapters.bootstrap.http_server import CannotListen
-from adapters.bootstrap.serving import serve
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
 from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
@@ -21,7 +20,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(levelname)-7s %(message)s")
     logging.getLogger("uvicorn").setLevel(max(logging.getLogger().level, logging.WARNING))
     try:
-        return run_mock_engine(settings) if isinstance(settings, MockEngineSettings) else serve(settings)
+        if isinstance(settings, MockEngineSettings):
+            return run_mock_engine(settings)
+        # what serves takes long to import, and neither help nor a mock engine needs it
+        from adapters.bootstrap.serving import serve
+
+        return serve(settings)
     except (CannotListen, ModelNotLoadable, EngineFailure) as failure:
         print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
         return 1

@@ -10,10 +10,11 @@ from typing import NoReturn
 import uvloop
 from dependency_injector import providers
 
+from adapters.bootstrap.addresses import address_of, adopt, bind, listen
 from adapters.bootstrap.app import build_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
-from adapters.bootstrap.http_server import HttpServer, address_of, adopt, bind
+from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.models import Model, load_model
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
@@ -67,7 +68,7 @@ async def _serve_until(
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
     )
-    server.listen()
+    listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
     # an engine that somebody else started is somebody else's to end: until then /health says what is the matter

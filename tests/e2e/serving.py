@@ -9,7 +9,8 @@ from typing import Any, Self
 import httpx
 from litestar import Litestar
 
-from adapters.bootstrap.http_server import HttpServer, address_of, bind
+from adapters.bootstrap.addresses import address_of, bind, listen
+from adapters.bootstrap.http_server import HttpServer
 
 DEADLINE_S = 10.0
 """How long anything may take that is not itself the point of a test."""
@@ -19,7 +20,7 @@ DEADLINE_S = 10.0
 async def listening(app: Litestar) -> AsyncIterator[str]:
     """Serves until the block ends; gives the address, such as `http://127.0.0.1:40123`."""
     bound = bind("127.0.0.1", 0, None)
-    bound.listen()
+    listen(bound)
     server = HttpServer(app, bound, keep_alive_s=5, drain_s=0)
     serving = asyncio.create_task(server.serve())
     try:
