@@ -1,8 +1,13 @@
-"""What `python -m vllm.entrypoints.cli.main serve MODEL --headless ...` is to a frontend; the model is what it does."""
+"""What `python -m vllm.entrypoints.cli.main serve MODEL --headless ...` is to a frontend.
+
+The model is what it does, unless that is a folder: then it has a child that plays the engine, as those flags say which
+are not vLLM's own.
+"""
 
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,17 +27,31 @@ def install(directory: Path) -> str:
     return f"{directory}{os.pathsep}{Path(__file__).parents[2]}"
 
 
+OF_VLLM = ("--pid-file", "--data-parallel-address", "--data-parallel-rpc-port", "--data-parallel-size")
+
+
 def main() -> None:
     serve, model, headless, *arguments = sys.argv[1:]
     assert (serve, headless) == ("serve", "--headless")
     flags = dict(zip(arguments[::2], arguments[1::2], strict=True))
     Path(flags["--pid-file"]).write_text(str(os.getpid()))
+    if Path(model).is_dir():
+        sys.exit(emulate(flags))
     if model == "broken":
         sys.exit("no such model")
     if model == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.pause()
     asyncio.run(serve_one_token(model, flags["--data-parallel-address"], flags["--data-parallel-rpc-port"]))
+
+
+def emulate(flags: dict[str, str]) -> int:
+    """Gives the engine's exit status."""
+    address = f"tcp://{flags['--data-parallel-address']}:{flags['--data-parallel-rpc-port']}"
+    played = [word for flag in flags.items() if flag[0] not in OF_VLLM for word in flag]
+    count = flags["--data-parallel-size"]
+    command = [sys.executable, "-m", "adapters.bootstrap", "mock-engine", "--handshake-address", address]
+    return subprocess.call([*command, "--engine-count", count, *played])
 
 
 async def serve_one_token(model: str, host: str, port: str) -> None:
