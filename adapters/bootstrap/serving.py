@@ -37,7 +37,10 @@ def serve(settings: Settings) -> int:
         signal.signal(number, _leave)
     with _listening_socket(settings) as bound:
         model = load_model(settings.model)
-        return uvloop.run(_serve(settings, model, bound))
+        status = uvloop.run(_serve(settings, model, bound))
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)  # nothing is left to stop
+    return status
 
 
 def _listening_socket(settings: Settings) -> socket.socket:

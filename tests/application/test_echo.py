@@ -166,6 +166,14 @@ class TestPromptOnly:
         assert text_of(generation, deltas) == "a\ufffd"
         assert rows_of(generation, deltas) == (["a", "\ufffd"], [0, 1])
 
+    async def test_an_engine_that_aborts_instead_is_told_of(self) -> None:
+        served = serve([TokenDelta([], finish_reason=FinishReason.ABORT)])
+
+        deltas = await read(await served(completion("a", self.ONE, echo=True, prompt_only=True)))
+
+        assert [delta.finish_reason for delta in deltas] == [FinishReason.ABORT]
+        assert served.metrics.reasons == ["abort"]
+
     async def test_it_needs_no_scores(self) -> None:
         served = serve([TokenDelta([104], finish_reason=FinishReason.LENGTH)])
 

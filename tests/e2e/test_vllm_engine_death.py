@@ -1,6 +1,7 @@
 """An engine that is lost, in each way that it can be."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -128,3 +129,24 @@ async def test_strangers_that_come_and_go_are_no_death() -> None:
         await soon(engine.died.wait())
         assert engine.death == "engine 0 closed its connection"
     context.destroy(linger=0)
+
+
+ODD_BYTES = (b"\x01\x00\x02\x00\xc0", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00" * 20)
+
+
+async def test_bytes_of_no_engine_are_no_death() -> None:
+    async with ScriptedEngineCore() as core, connected(core) as engine:
+        assert core.addresses is not None
+        for endpoint in (*core.addresses.inputs, *core.addresses.outputs):
+            host, port = endpoint.removeprefix("tcp://").split(":")
+            for odd in ODD_BYTES:
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(odd)
+                with contextlib.suppress(OSError):  # cut off already
+                    writer.write_eof()
+                    await soon(reader.read())  # until libzmq has had enough of it
+                writer.close()
+        stream = await engine.submit(request())
+        await core.step((await core.next_request()).request_id, 1, finish_reason=FinishCode.LENGTH)
+        assert len(await read(stream)) == 1
+        assert engine.is_alive

@@ -19,8 +19,10 @@ def read_args_json(text: str) -> dict[str, Any]:
     """What it settles, by key. Null is the same as absent; a key nobody here knows is the engine's, and dropped."""
     try:
         document = json.decode(text)
-    except DecodeError as error:
+    except (DecodeError, UnicodeError) as error:
         raise UsageError(f"--args-json: not valid JSON: {error}") from None
+    except RecursionError:
+        raise UsageError("--args-json: nested too deeply") from None
     if not isinstance(document, dict):
         raise UsageError("--args-json: expected a JSON object")
     given: dict[str, Any] = {}

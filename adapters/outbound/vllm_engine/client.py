@@ -89,6 +89,8 @@ class ZmqEngineCore(EngineCore):
         if self.death is not None or self._closed:
             return
         self.death = reason
+        for internal_id, (_, engine) in self._running.items():
+            self._send_abort(internal_id, engine)  # of several engines, the others live
         logger.error("the engine died: %s", reason)
         self._end_all(EngineDead(f"The engine died: {reason}"))
         self.died.set()

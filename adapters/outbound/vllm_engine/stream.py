@@ -10,6 +10,10 @@ from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 
 
+MOST_MERGED = 64
+"""Deltas that are read as one. A reader that was away long comes back to many, and they must not hold up the others."""
+
+
 class EngineTokenStream(TokenStream):
     """Filled by the reader, one delta a step, and read by one task: one wake-up for however much has piled up."""
 
@@ -62,9 +66,8 @@ class EngineTokenStream(TokenStream):
         deltas = self._deltas
         if len(deltas) == 1 or len({delta.logprobs.width for delta in deltas if delta.logprobs is not None}) > 1:
             return deltas.pop(0)
-        delta = merged(deltas)
-        deltas.clear()
-        return delta
+        taken, self._deltas = deltas[:MOST_MERGED], deltas[MOST_MERGED:]
+        return merged(taken)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -95,7 +95,10 @@ class EngineSockets:
 
     def _receive_input(self) -> None:
         frames = self._input.recv_multipart(zmq.NOBLOCK, copy=False)
-        identity, descriptor = frames[0].bytes, int(frames[0].get(zmq.SRCFD))
+        try:
+            identity, descriptor = frames[0].bytes, int(frames[0].get(zmq.SRCFD))
+        except zmq.ZMQError:
+            return  # whoever sent it is gone already, and was no engine that is known
         # What became of connections up to this message was told on another socket. Descriptors are used again.
         self._receive_pending_events()
         is_connected = descriptor in self._connections
@@ -125,7 +128,7 @@ class EngineSockets:
 def doorstep(host: str, port: int) -> Iterator["zmq.Socket[bytes]"]:
     """Where engines say hello: a ROUTER socket at a TCP port of `host`; 0 is a free one."""
     with _context() as context:
-        door = context.socket(zmq.ROUTER)
+        door = _socket(context, zmq.ROUTER)
         door.setsockopt(zmq.ROUTER_HANDOVER, 1)  # an engine that is started anew comes under the same identity
         _bind_tcp(door, host, port)
         yield door
@@ -179,7 +182,7 @@ def _context() -> Iterator["zmq.Context[zmq.Socket[bytes]]"]:
 @contextmanager
 def _sockets() -> Iterator[EngineSockets]:
     with _context() as context:
-        requests, outputs = context.socket(zmq.ROUTER), context.socket(zmq.PULL)
+        requests, outputs = _socket(context, zmq.ROUTER), _socket(context, zmq.PULL)
         for option in (zmq.SNDHWM, zmq.RCVHWM):
             requests.setsockopt(option, 0)
         requests.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -192,6 +195,13 @@ def _sockets() -> Iterator[EngineSockets]:
         finally:
             sockets.stop_reading()
             requests.disable_monitor()
+
+
+def _socket(context: "zmq.Context[zmq.Socket[bytes]]", kind: int) -> "zmq.Socket[bytes]":
+    """One that takes no peer of ZMTP 1.0, which is what libzmq makes of whatever bytes a port scanner sends."""
+    opened = context.socket(kind)
+    opened.setsockopt(zmq.ZAP_DOMAIN, b"northbound")
+    return opened
 
 
 def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
