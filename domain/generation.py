@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain
 
 from msgspec import Struct
 
-from domain.logprobs import LogprobColumns
+from domain.logprobs import LogprobColumns, joined_columns
 from domain.sampling import SamplingParams
 
 
@@ -29,6 +30,11 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     """The caller's. Engines that need it unique make their own of it."""
     prompt_token_ids: Sequence[int]
     sampling: SamplingParams
+    priority: int = 0
+    """Lower is served earlier, by engines that schedule by it."""
+    cache_salt: str | None = None
+    """Prompts share cached state only with those of the same salt."""
+    session_id: str | None = None
 
 
 class TokenDelta(Struct, frozen=True, gc=False):
@@ -74,6 +80,32 @@ class TextDelta(Struct, frozen=True, gc=False):
     """The tokens with their scores, one row per token id; None when none were asked for."""
     finish_reason: FinishReason | None = None
     stop_reason: StopReason | None = None
+
+
+def joined(deltas: Sequence[TextDelta]) -> TextDelta:
+    """Several deltas of one generation, in their order, as one."""
+    if len(deltas) == 1:
+        return deltas[0]
+    scored = [delta.scored for delta in deltas if delta.scored is not None and delta.scored.columns is not None]
+    last = deltas[-1]
+    return TextDelta(
+        "".join([delta.text for delta in deltas]),
+        [token_id for delta in deltas for token_id in delta.token_ids],
+        _joined_rows(scored) if scored else None,
+        last.finish_reason,
+        last.stop_reason,
+    )
+
+
+def _joined_rows(parts: Sequence[ScoredTokens]) -> ScoredTokens:
+    return ScoredTokens(
+        list(chain.from_iterable(part.token_ids for part in parts)),
+        list(chain.from_iterable(part.texts for part in parts)),
+        list(chain.from_iterable(part.offsets for part in parts)),
+        list(chain.from_iterable(part.contexts for part in parts)),
+        joined_columns([part.columns for part in parts if part.columns is not None]),
+        parts[0].hides_special,
+    )
 
 
 class TokenUsage(Struct, frozen=True, gc=False):

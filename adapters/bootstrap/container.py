@@ -38,7 +38,7 @@ class Container(containers.DeclarativeContainer):
 
     metrics = providers.Singleton(PrometheusMetrics, names.provided[0])
     render = providers.Singleton(Render, tokenizer, chat_renderer)
-    generate = providers.Singleton(GenerateText, engine, tokenizer, options, defaults, limits, metrics)
+    generate = providers.Singleton(GenerateText, engine, tokenizer, render, options, defaults, limits, metrics)
     complete_text = providers.Singleton(CompleteText, render, generate)
     complete_chat = providers.Singleton(CompleteChat, render, generate)
     models = providers.Singleton(ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine)

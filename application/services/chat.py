@@ -14,6 +14,6 @@ class CompleteChat:
         self._generate = generate
 
     async def __call__(self, chat: Chat) -> Choices:
-        prompt = self._render.chat(chat.messages)
+        prompt = self._render.chat(chat.messages, chat.add_special_tokens)
         fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
-        return await self._generate({chat.request_id: prompt}, chat.sampling, chat.output, fields)
+        return await self._generate(chat, {chat.request_id: prompt}, fields)

@@ -17,7 +17,9 @@ class Choices(AsyncIterator[Arrival]):
     fails one of them fails the answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, per_prompt: int = 1) -> None:
+        """So many choices, one after the other, share a prompt."""
+        self._per_prompt = per_prompt
         self._generations: list[TextGeneration] = []
         self._readers: list[asyncio.Task[None]] = []
         self._arrivals: asyncio.Queue[Arrival | Exception | None] = asyncio.Queue()
@@ -44,7 +46,7 @@ class Choices(AsyncIterator[Arrival]):
         """Tokens of all choices so far."""
         usages = [generation.usage for generation in self._generations]
         return TokenUsage(
-            sum(usage.prompt_tokens for usage in usages),
+            sum(usage.prompt_tokens for usage in usages[:: self._per_prompt]),
             sum(usage.completion_tokens for usage in usages),
             usages[0].cached_tokens,
         )

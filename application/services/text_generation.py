@@ -8,7 +8,7 @@ from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
 from domain.detokenizer import Detokenizer
 from domain.errors import EngineFailure, RequestError
-from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage
+from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, joined
 from domain.prompt import Prompt
 
 
@@ -26,6 +26,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         tokens: TokenStream,
         detokenizer: Detokenizer,
         metrics: Metrics,
+        interval: int = 1,
     ) -> None:
         self.prompt = prompt
         self.scored_prompt = read_prompt
@@ -38,6 +39,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self._tokens = tokens
         self._detokenizer = detokenizer
         self._metrics = metrics
+        self._interval = interval
         self._first: TokenDelta | None = None
         self._ended = False
         self._completion_tokens = 0
@@ -67,18 +69,25 @@ class TextGeneration(AsyncIterator[TextDelta]):
     async def __anext__(self) -> TextDelta:
         if self._ended:
             raise StopAsyncIteration
-        tokens, self._first = self._first, None
-        if tokens is None:
-            tokens = await self._next_tokens()
+        first, self._first = self._first, None
+        if first is not None or self._interval == 1:
+            return await self._show(first or await self._next_tokens())
+        deltas, count = [], 0
+        while count < self._interval and not self._ended:
+            deltas.append(await self._show(await self._next_tokens()))
+            count += len(deltas[-1].token_ids)
+        return joined(deltas)
+
+    async def aclose(self) -> None:
+        """Abort it unless it has ended."""
+        await self._end(FinishReason.ABORT)
+
+    async def _show(self, tokens: TokenDelta) -> TextDelta:
         delta = self._detokenizer.feed(tokens)
         self._completion_tokens += len(delta.token_ids)
         if delta.finish_reason is not None:
             await self._end(delta.finish_reason)
         return delta
-
-    async def aclose(self) -> None:
-        """Abort it unless it has ended."""
-        await self._end(FinishReason.ABORT)
 
     async def _next_tokens(self) -> TokenDelta:
         try:

@@ -68,6 +68,7 @@ def services(
     generate = GenerateText(
         engine,
         tokenizer,
+        render,
         ServerOptions(default_return_tokens_as_token_ids=flag),
         defaults or ModelDefaults(eos_token_id=EOS),
         ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),

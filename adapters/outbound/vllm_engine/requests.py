@@ -1,6 +1,8 @@
 """What is asked of the engine core, in its own terms."""
 
-from adapters.outbound.vllm_engine.wire import EngineCoreRequest, EngineSampling, OutputKind
+from msgspec import structs
+
+from adapters.outbound.vllm_engine.wire import EngineCoreRequest, EngineRepetitionDetection, EngineSampling, OutputKind
 from domain.generation import GenerationRequest
 from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
 
@@ -29,6 +31,11 @@ def engine_sampling(params: SamplingParams) -> EngineSampling:
         logprobs=params.logprobs if params.logprob_token_ids is None else None,
         prompt_logprobs=params.prompt_logprobs,
         logprob_token_ids=params.logprob_token_ids,
+        logit_bias=params.logit_bias,
+        allowed_token_ids=params.allowed_token_ids,
+        repetition_detection=_repetition(params),
+        extra_args=params.extra_args,
+        bad_words_token_ids=params.bad_words_token_ids,
         output_kind=OutputKind.DELTA,
         eos_token_id=None if params.ignore_eos else params.eos_token_id,
         all_stop_token_ids=list(all_stop),
@@ -44,5 +51,13 @@ def engine_request(request: GenerationRequest, internal_id: str, arrival_time: f
         sampling_params=engine_sampling(request.sampling),
         pooling_params=None,
         arrival_time=arrival_time,
+        cache_salt=request.cache_salt,
+        priority=request.priority,
         external_req_id=request.request_id,
+        session_id=request.session_id,
     )
+
+
+def _repetition(params: SamplingParams) -> EngineRepetitionDetection | None:
+    detection = params.repetition_detection
+    return None if detection is None else EngineRepetitionDetection(**structs.asdict(detection))

@@ -127,6 +127,14 @@ class EngineReady(EngineIdentification, kw_only=True):
 # Frontend to engine.
 
 
+class EngineRepetitionDetection(Struct, kw_only=True):
+    """When an answer counts as repeating itself."""
+
+    max_pattern_size: int
+    min_pattern_size: int
+    min_count: int
+
+
 class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     """Sampling parameters. A key left out has vLLM's default, which is the default here."""
 
@@ -145,6 +153,11 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     logprob_token_ids: Sequence[int] | None = None
+    logit_bias: Mapping[int, float] | None = None
+    allowed_token_ids: Sequence[int] | None = None
+    repetition_detection: EngineRepetitionDetection | None = None
+    extra_args: Mapping[str, Any] | None = None
+    bad_words_token_ids: Sequence[Sequence[int]] | None = field(default=None, name="_bad_words_token_ids")
     output_kind: int = OutputKind.CUMULATIVE
     eos_token_id: int | None = field(default=None, name="_eos_token_id")
     all_stop_token_ids: Sequence[int] = field(default=(), name="_all_stop_token_ids")

@@ -24,7 +24,7 @@ class AssistantMessage(Struct, kw_only=True):
 
 
 class Choice(Struct, kw_only=True):
-    index: int = 0
+    index: int
     message: AssistantMessage
     logprobs: Raw | None
     finish_reason: FinishReason | None
@@ -71,68 +71,76 @@ class Rows(Struct, frozen=True):
 
 
 async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
-    """Runs the choice to its end."""
-    (generation,) = choices.generations
-    logprobs = rows.logprobs()
-    texts: list[str] = []
-    token_ids: list[int] = []
-    async for _, delta in choices:
-        texts.append(delta.text)
-        token_ids += delta.token_ids
-        if logprobs:
-            logprobs.add(delta.scored)
-    choice = Choice(
-        message=AssistantMessage(content="".join(texts)),
-        logprobs=Raw(logprobs.take()) if logprobs else None,
-        finish_reason=delta.finish_reason,
-        stop_reason=delta.stop_reason,
-        token_ids=token_ids if answer.return_token_ids else None,
-    )
+    """Runs every choice to its end."""
+    count = len(choices.generations)
+    logprobs = [rows.logprobs() for _ in range(count)]
+    texts: list[list[str]] = [[] for _ in range(count)]
+    token_ids: list[list[int]] = [[] for _ in range(count)]
+    last: dict[int, TextDelta] = {}
+    async for index, delta in choices:
+        texts[index].append(delta.text)
+        token_ids[index] += delta.token_ids
+        if scores := logprobs[index]:
+            scores.add(delta.scored)
+        if delta.finish_reason is not None:
+            last[index] = delta
+    first = choices.generations[0]
     return encode(
         ChatBody(
             id=answer.id,
             created=answer.created,
             model=answer.model,
-            choices=[choice],
+            choices=[
+                Choice(
+                    index=index,
+                    message=AssistantMessage(content="".join(texts[index])),
+                    logprobs=Raw(scores.take()) if scores else None,
+                    finish_reason=last[index].finish_reason,
+                    stop_reason=last[index].stop_reason,
+                    token_ids=token_ids[index] if answer.return_token_ids else None,
+                )
+                for index, scores in enumerate(logprobs)
+            ],
             usage=Usage.of(choices.usage),
-            prompt_logprobs=rows.prompt_logprobs(generation),
-            prompt_token_ids=generation.prompt.token_ids if answer.return_token_ids else None,
+            prompt_logprobs=rows.prompt_logprobs(first),
+            prompt_token_ids=first.prompt.token_ids if answer.return_token_ids else None,
         )
     )
 
 
 class ChatChunks:
-    """Frames of a streamed chat completion: the role first, then what the engine produces."""
+    """Frames of a streamed chat completion: the role of each choice first, then what the engine produces."""
 
     def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+        count = len(choices.generations)
         self._choices = choices
         self._answer = answer
-        self._logprobs = rows.logprobs()
+        self._logprobs = [rows.logprobs() for _ in range(count)]
+        self._completion_tokens = [0] * count
+        self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
-        self._start = self._head + b'{"index":0,"delta":{"content":'
+        self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
 
     def opening(self) -> bytes:
-        (generation,) = self._choices.generations
+        prompt = ids_json(self._prompt if self._answer.return_token_ids else None)
         return b"".join(
-            (
-                self._head,
-                b'{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]',
-                self._usage(TokenUsage(len(generation.prompt.token_ids), 0)),
-                b',"prompt_token_ids":',
-                ids_json(generation.prompt.token_ids if self._answer.return_token_ids else None),
-                b',"prompt_text":null}\n\n',
-            )
+            self._head
+            + b'{"index":%d,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]' % index
+            + self._usage(0)
+            + b',"prompt_token_ids":%b,"prompt_text":null}\n\n' % prompt
+            for index in range(len(self._starts))
         )
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        logprobs, finish_reason, returns_ids = self._logprobs, delta.finish_reason, self._answer.return_token_ids
+        logprobs, finish_reason, returns_ids = self._logprobs[index], delta.finish_reason, self._answer.return_token_ids
+        self._completion_tokens[index] += len(delta.token_ids)
         if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
             return b""
         if logprobs:
             logprobs.add(delta.scored)
         return b"".join(
             (
-                self._start,
+                self._starts[index],
                 encode(delta.text),
                 b'},"logprobs":',
                 logprobs.take() if logprobs else b"null",
@@ -142,7 +150,7 @@ class ChatChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if returns_ids else None),
                 b"}]",
-                self._usage(self._choices.generations[index].usage),
+                self._usage(self._completion_tokens[index]),
                 b"}\n\n",
             )
         )
@@ -150,7 +158,9 @@ class ChatChunks:
     def closing(self) -> bytes:
         return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
 
-    def _usage(self, usage: TokenUsage) -> bytes:
+    def _usage(self, completion_tokens: int) -> bytes:
+        """Of one choice so far."""
         if not self._answer.continuous_usage:
             return b""
+        usage = TokenUsage(len(self._prompt), completion_tokens)
         return b"," + stream_usage(usage) + b',"completion_tokens_details":null}'

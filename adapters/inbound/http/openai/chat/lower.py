@@ -8,6 +8,8 @@ from adapters.inbound.http.openai.sampling import (
     check_stream_options,
     lower_output,
     lower_sampling,
+    lower_scheduling,
+    lower_truncation,
     refuse_unbuilt,
 )
 from application.model import ModelDefaults
@@ -44,6 +46,10 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:
             max_tokens=defaults.max_tokens if max_tokens is None else max_tokens,
             logprobs=top_logprobs(body),
         ),
+        bad_words=body.bad_words or (),
+        truncation=lower_truncation(body),
+        add_special_tokens=bool(body.add_special_tokens),
+        scheduling=lower_scheduling(body),
         output=lower_output(body),
         max_tokens_field=field,
     )

@@ -37,7 +37,6 @@ class ChatRequest(SamplingFields, kw_only=True):
     top_logprobs: Int64 | None = None
 
     add_generation_prompt: Unbuilt = True
-    add_special_tokens: Unbuilt = False
     audio: Unbuilt = None
     best_of: Unbuilt = 1
     chat_template: Unbuilt = None

@@ -7,6 +7,8 @@ from adapters.inbound.http.openai.sampling import (
     check_stream_options,
     lower_output,
     lower_sampling,
+    lower_scheduling,
+    lower_truncation,
     refuse_unbuilt,
 )
 from application.model import ModelDefaults
@@ -37,6 +39,10 @@ def lower(body: CompletionRequest, request_id: str, defaults: ModelDefaults) -> 
             logprobs=body.logprobs,
             echoed_logprobs=body.logprobs if echo else None,
         ),
+        bad_words=body.bad_words or (),
+        truncation=lower_truncation(body),
+        add_special_tokens=body.add_special_tokens is not False,
+        scheduling=lower_scheduling(body),
         output=lower_output(body, echo=echo, prompt_only=prompt_only),
     )
 
