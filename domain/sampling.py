@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from domain.errors import RequestError
+from domain.structured_outputs import StructuredOutputs
 
 GREEDY_BELOW = 1e-5
 """A lower temperature is greedy sampling. Same as vLLM."""
@@ -69,6 +70,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     bad_words_token_ids: Sequence[Sequence[int]] | None = None
     """Token sequences that are never completed."""
     repetition_detection: RepetitionDetection | None = None
+    structured_outputs: StructuredOutputs | None = None
+    """The form that the output is held to; None: any."""
     extra_args: Mapping[str, Any] | None = None
     """What the engine's own extensions are told, passed on as it came."""
     logprob_token_ids: Sequence[int] | None = None

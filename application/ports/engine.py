@@ -55,7 +55,8 @@ class EngineCore(Protocol):
 
     @abstractmethod
     async def submit(self, request: GenerationRequest) -> TokenStream:
-        """Admit the request. Raises EngineUnavailable if it cannot be taken now, EngineDead if it never will be.
+        """Admit the request. Raises EngineUnavailable if it cannot be taken now, EngineDead if it never will be, and
+        RequestError for what this engine does not do.
 
         Several requests may have the same request id."""
 

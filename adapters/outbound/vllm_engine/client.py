@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.handshake import EngineFacts
 from adapters.outbound.vllm_engine.outputs import delta_of, failure_of
 from adapters.outbound.vllm_engine.requests import engine_request
@@ -35,9 +36,13 @@ class NumberTooLarge(RequestError):
 class ZmqEngineCore(EngineCore):
     """Engines that are ready, over sockets that whoever made it closes after it."""
 
-    def __init__(self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts) -> None:
+    def __init__(
+        self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts, grammar_backend: Backend = "auto"
+    ) -> None:
+        """`grammar_backend` is what the engines are set to."""
         self._sockets = sockets
         self._facts = facts
+        self._grammar_backend = grammar_backend
         self._running: dict[str, tuple[EngineTokenStream, bytes]] = {}
         self._load = {identity_of(index): 0 for index in engines}
         self._closed = False
@@ -70,7 +75,8 @@ class ZmqEngineCore(EngineCore):
             raise EngineDead(f"The engine died: {self.death}" if self.death else "The engine was let go of.")
         internal_id = self._internal_id(request.request_id)
         try:
-            message = self._encoder.encode(engine_request(request, internal_id, time.time()))
+            asked = engine_request(request, internal_id, time.time(), self._grammar_backend)
+            message = self._encoder.encode(asked)
         except OverflowError as error:
             raise NumberTooLarge("A number in the request does not fit into 64 bits.") from error
         engine = self._least_loaded()
@@ -122,7 +128,7 @@ class ZmqEngineCore(EngineCore):
         if entry is None:
             return  # aborted meanwhile
         stream, _ = entry
-        failure = failure_of(output)
+        failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
         if failure is not None:
             stream.fail(failure)
         else:

@@ -254,6 +254,8 @@ def _generation_request(request: EngineCoreRequest) -> GenerationRequest:
     sampling, prompt_token_ids = request.sampling_params, request.prompt_token_ids
     if sampling is None or prompt_token_ids is None:
         raise RequestError("The emulated engine only generates tokens from tokens.")
+    if sampling.structured_outputs is not None:
+        raise RequestError("structured_outputs are not supported by the emulated engine.", "structured_outputs")
     return GenerationRequest(
         request_id=request.request_id,
         prompt_token_ids=prompt_token_ids,

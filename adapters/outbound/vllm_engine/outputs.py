@@ -8,6 +8,7 @@ from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, TokenDelta
 from domain.sampling import SamplingParams
+from domain.structured_outputs import StructuredOutputs
 
 FINISH_REASONS: dict[int, FinishReason] = {
     FinishCode.STOP: FinishReason.STOP,
@@ -21,12 +22,19 @@ class RefusedByEngine(RequestError):
     """The engine's own validation does not take the request."""
 
 
-def failure_of(output: EngineCoreOutput) -> Exception | None:
-    """What went wrong with the request, when the output says that it ended so."""
+def failure_of(output: EngineCoreOutput, structured: StructuredOutputs | None = None) -> Exception | None:
+    """What went wrong with the request, when the output says that it ended so.
+
+    `structured` is the form asked for of an output that has not begun. An engine before 0.33 only says that it failed
+    over a form that does not compile, which is the likeliest reason for it to fail then.
+    """
     if output.error is not None:
         return _failure(output.error)
     if output.finish_reason is None or output.finish_reason in FINISH_REASONS:
         return None
+    if output.finish_reason == FinishCode.ERROR and structured is not None:
+        message = f"{structured.param} asks for a form that the engine cannot hold an output to."
+        return RefusedByEngine(message, structured.param)
     if output.finish_reason == FinishCode.ERROR:
         return EngineFailure("Internal server error: the engine failed while it generated this answer.")
     return EngineFailure(f"The engine ended the request for reason {output.finish_reason}, which is not known here.")

@@ -135,6 +135,23 @@ class EngineRepetitionDetection(Struct, kw_only=True):
     min_count: int
 
 
+class EngineStructuredOutputs(Struct, omit_defaults=True, kw_only=True):
+    """What form an output has. Of the first six one is given."""
+
+    json: str | Mapping[str, Any] | None = None
+    regex: str | None = None
+    choice: Sequence[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: str | None = None
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    whitespace_pattern: str | None = None
+    backend: str | None = field(default=None, name="_backend")
+    """The library that compiles it. An engine fails over one without."""
+    backend_was_auto: bool = field(default=False, name="_backend_was_auto")
+
+
 class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     """Sampling parameters. A key left out has vLLM's default, which is the default here."""
 
@@ -157,6 +174,7 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     allowed_token_ids: Sequence[int] | None = None
     repetition_detection: EngineRepetitionDetection | None = None
     extra_args: Mapping[str, Any] | None = None
+    structured_outputs: EngineStructuredOutputs | None = None
     bad_words_token_ids: Sequence[Sequence[int]] | None = field(default=None, name="_bad_words_token_ids")
     output_kind: int = OutputKind.CUMULATIVE
     eos_token_id: int | None = field(default=None, name="_eos_token_id")

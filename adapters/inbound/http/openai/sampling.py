@@ -6,6 +6,11 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from adapters.inbound.http.openai.structured_outputs import (
+    ResponseFormat,
+    StructuredOutputFields,
+    lower_structured_outputs,
+)
 from application.model import ModelDefaults
 from application.requests import Scheduling, TextOutput, Truncation
 from domain.errors import RequestError
@@ -83,6 +88,8 @@ class SamplingFields(Struct, kw_only=True):
     truncate_prompt_tokens: Annotated[int, Meta(ge=-1, le=2**63 - 1)] | None = None
     truncation_side: Literal["left", "right"] | None = None
     repetition_detection: RepetitionFields | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputFields | None = None
     priority: Int64 | None = None
     cache_salt: str | None = None
     session_id: str | None = None
@@ -99,7 +106,6 @@ class SamplingFields(Struct, kw_only=True):
     prompt_cache_key: Unbuilt = None
     prompt_cache_options: Unbuilt = None
     prompt_cache_retention: Unbuilt = None
-    response_format: Unbuilt = msgspec.field(default_factory=lambda: {"type": "text"})
     return_mm_kwargs: Unbuilt = False
     return_token_offsets: Unbuilt = False
     return_weight_versions: Unbuilt = False
@@ -107,7 +113,6 @@ class SamplingFields(Struct, kw_only=True):
     safety_identifier: Unbuilt = None
     service_tier: Unbuilt = "auto"
     store: Unbuilt = False
-    structured_outputs: Unbuilt = None
     thinking_token_budget: Unbuilt = None
     use_beam_search: Unbuilt = False
     watermarking: Unbuilt = None
@@ -157,6 +162,7 @@ def lower_sampling(
         logit_bias=_logit_bias(body.logit_bias),
         allowed_token_ids=_allowed(body.allowed_token_ids),
         repetition_detection=_repetition(body.repetition_detection),
+        structured_outputs=lower_structured_outputs(body.structured_outputs, body.response_format),
         extra_args=_extra_args(body),
         seed=None if body.seed == -1 else body.seed,  # Same as vLLM: -1 is no seed.
         ignore_eos=bool(body.ignore_eos),
