@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.sampling import SamplingParams
 
 
@@ -37,6 +37,10 @@ class TextOutput(Struct, frozen=True, kw_only=True):
     """Whether the string or token that stops the output is part of its text."""
     interval: int = 1
     """Tokens gathered before they are shown, but for the first and the last."""
+    usage_at_end: bool = False
+    """Streamed: end with a chunk that has the usage and no choices."""
+    usage_so_far: bool = False
+    """Streamed: put the usage so far into every chunk."""
     skip_special_tokens: bool = True
     return_tokens_as_token_ids: bool | None = None
     """None: absent or null, so the server's default holds."""
@@ -64,6 +68,11 @@ class Chat(TextRequest, frozen=True, kw_only=True):
     """A conversation to answer, and how."""
 
     messages: Sequence[Message]
+    rendering: Rendering = Rendering()
+    echo: bool = False
+    """Repeat the final message before the answer, if it is of who answers."""
+    return_prompt_text: bool = False
+    """Show the conversation as the template wrote it."""
     add_special_tokens: bool = False
     max_tokens_field: str = "max_tokens"
     """Which of the two fields that limit the answer the caller used."""

@@ -40,6 +40,8 @@ class Container(containers.DeclarativeContainer):
     render = providers.Singleton(Render, tokenizer, chat_renderer)
     generate = providers.Singleton(GenerateText, engine, tokenizer, render, options, defaults, limits, metrics)
     complete_text = providers.Singleton(CompleteText, render, generate)
-    complete_chat = providers.Singleton(CompleteChat, render, generate)
-    models = providers.Singleton(ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine)
+    complete_chat = providers.Singleton(CompleteChat, render, generate, options)
+    models = providers.Singleton(
+        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
+    )
     displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

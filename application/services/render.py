@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.errors import RequestError
 from domain.prompt import Prompt
 
@@ -34,17 +34,18 @@ class Render:
             return Prompt(token_ids, prompt, offsets)
         return Prompt(token_ids, prompt)
 
-    def chat(self, messages: Sequence[Message], add_special_tokens: bool = False) -> Prompt:
+    def chat(self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False) -> Prompt:
         """Templates write special tokens themselves, so usually none are added."""
-        return self.text(self._chat_renderer.render(messages), add_special_tokens)
+        return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens)
 
     def banned(self, words: Sequence[str]) -> list[list[int]]:
         """Token sequences that write these words, at the start of a text and in the middle of one.
 
         Same as vLLM: a word behind a space counts where the space makes another first token of as many tokens.
         Raises BadWordNotUsable."""
+        distinct = dict.fromkeys(words)
         sequences: list[list[int]] = []
-        for word in words:
+        for word in distinct if len(distinct) <= MOST_BAD_WORDS else ():
             bare = self._tokenizer.encode(word.lstrip(), add_special_tokens=False)
             if not bare:
                 raise BadWordNotUsable("bad_words must each have at least one token.", "bad_words")
@@ -52,7 +53,7 @@ class Render:
             sequences.append(bare)
             if spaced and spaced[0] != bare[0] and len(spaced) == len(bare):
                 sequences.append(spaced)
-        if len(sequences) > MOST_BAD_WORDS or sum(map(len, sequences)) > MOST_BAD_WORD_TOKENS:
+        if max(len(distinct), len(sequences)) > MOST_BAD_WORDS or sum(map(len, sequences)) > MOST_BAD_WORD_TOKENS:
             message = (
                 f"bad_words take at most {MOST_BAD_WORDS} token sequences of {MOST_BAD_WORD_TOKENS} tokens in all."
             )

@@ -9,8 +9,10 @@ from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.hf_tokenizer.loading import PretrainedTokenizer, load_tokenizer
 from adapters.outbound.jinja_chat.renderer import JinjaChat
 from application.ports.chat_renderer import ChatRenderer, ConversationNotRenderable
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from tests.fakes.tokenizers import CHATML, write_model_folder
+
+PLAIN = Rendering()
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def user(content: str | Sequence[str]) -> list[Message]:
 
 def test_a_conversation_is_written_in_order_and_ends_where_the_answer_starts(renderer: ChatRenderer) -> None:
     text = renderer.render(
-        [Message("system", "S"), Message("user", "🐱"), Message("assistant", "A"), Message("user", "U")]
+        [Message("system", "S"), Message("user", "🐱"), Message("assistant", "A"), Message("user", "U")], PLAIN
     )
     places = [text.index(content) for content in ("S", "🐱", "A", "U")]
     assert places == sorted(places)
@@ -37,17 +39,17 @@ def test_a_conversation_is_written_in_order_and_ends_where_the_answer_starts(ren
 
 
 def test_parts_of_a_content_are_lines(renderer: ChatRenderer) -> None:
-    assert renderer.render(user(["one", "two"])) == renderer.render(user("one\ntwo"))
-    assert renderer.render(user(["one"])) == renderer.render(user("one"))
+    assert renderer.render(user(["one", "two"]), PLAIN) == renderer.render(user("one\ntwo"), PLAIN)
+    assert renderer.render(user(["one"]), PLAIN) == renderer.render(user("one"), PLAIN)
 
 
 def test_empty_content_is_no_failure(renderer: ChatRenderer) -> None:
-    assert renderer.render(user("")) == renderer.render(user([])) == renderer.render(user([""]))
+    assert renderer.render(user(""), PLAIN) == renderer.render(user([]), PLAIN) == renderer.render(user([""]), PLAIN)
 
 
 def test_no_messages_are_no_conversation(renderer: ChatRenderer) -> None:
     with pytest.raises(ConversationNotRenderable) as caught:
-        renderer.render([])
+        renderer.render([], PLAIN)
     assert caught.value.param == "messages"
 
 
@@ -55,11 +57,11 @@ class TestPlainChat:
     def test_turns_stand_behind_their_role(self) -> None:
         conversation = [Message("system", "S"), Message("user", "U"), Message("assistant", "A"), Message("user", "V")]
         expected = "<|system|>S<|user|>U<|assistant|>A<|eos|><|user|>V<|assistant|>"
-        assert PlainChat().render(conversation) == expected
+        assert PlainChat().render(conversation, PLAIN) == expected
 
     def test_an_unknown_role_is_refused_by_name(self) -> None:
         with pytest.raises(ConversationNotRenderable, match="'critic'") as caught:
-            PlainChat().render([Message("critic", "C")])
+            PlainChat().render([Message("critic", "C")], PLAIN)
         assert caught.value.param == "messages"
 
 
@@ -71,7 +73,7 @@ class TestJinjaChat:
             tokenize=False,
             add_generation_prompt=True,
         )
-        assert JinjaChat(pretrained).render(conversation) == expected
+        assert JinjaChat(pretrained).render(conversation, PLAIN) == expected
         assert expected.startswith("<|im_start|>system\nS<|im_end|>\n")
 
     def test_the_template_sees_special_tokens_names_and_the_date(self, pretrained: PretrainedTokenizer) -> None:
@@ -79,7 +81,7 @@ class TestJinjaChat:
             "{{ messages[0].name }}{{ messages[1].name is defined }}{{ eos_token }}{{ strftime_now('%Y') | length }}"
         )
         conversation = [Message("user", "U", "Ada"), Message("user", "U")]
-        assert JinjaChat(pretrained, template).render(conversation) == "AdaFalse<|im_end|>4"
+        assert JinjaChat(pretrained, template).render(conversation, PLAIN) == "AdaFalse<|im_end|>4"
 
     @pytest.mark.parametrize(
         "template",
@@ -101,8 +103,8 @@ class TestJinjaChat:
         self, pretrained: PretrainedTokenizer, template: str
     ) -> None:
         renderer = JinjaChat(pretrained, template)
-        assert renderer.render(user(["one", "two"])) == "<text:one><text:two>"
-        assert renderer.render(user("one")) == "<text:one>"
+        assert renderer.render(user(["one", "two"]), PLAIN) == "<text:one><text:two>"
+        assert renderer.render(user("one"), PLAIN) == "<text:one>"
 
     @pytest.mark.parametrize(
         "template",
@@ -117,7 +119,7 @@ class TestJinjaChat:
         ],
     )
     def test_any_other_template_gets_lines(self, pretrained: PretrainedTokenizer, template: str) -> None:
-        assert JinjaChat(pretrained, template).render(user(["one", "", "two"])) == "one\ntwo"
+        assert JinjaChat(pretrained, template).render(user(["one", "", "two"]), PLAIN) == "one\ntwo"
 
     def test_a_tools_result_is_one_text(self, pretrained: PretrainedTokenizer) -> None:
         template = (
@@ -125,7 +127,7 @@ class TestJinjaChat:
             "{% for p in m.content %}{{ p.type }}{% endfor %}{% endif %} {% endfor %}"
         )
         conversation = [Message("user", "U"), Message("tool", ["one", "two"])]
-        assert JinjaChat(pretrained, template).render(conversation) == "text one\ntwo "
+        assert JinjaChat(pretrained, template).render(conversation, PLAIN) == "text one\ntwo "
 
     ROLES = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
 
@@ -133,10 +135,10 @@ class TestJinjaChat:
         self, pretrained: PretrainedTokenizer
     ) -> None:
         conversation = [Message("system", "S"), Message("user", "U"), Message("developer", ["D", "E"])]
-        assert JinjaChat(pretrained, self.ROLES).render(conversation) == "system:S\n\nD\nE;user:U;"
-        assert JinjaChat(pretrained, self.ROLES).render(conversation[2:]) == "system:D\nE;"
+        assert JinjaChat(pretrained, self.ROLES).render(conversation, PLAIN) == "system:S\n\nD\nE;user:U;"
+        assert JinjaChat(pretrained, self.ROLES).render(conversation[2:], PLAIN) == "system:D\nE;"
         knowing = self.ROLES + "{% if messages[0].role == 'developer' %}{% endif %}"
-        assert JinjaChat(pretrained, knowing).render(conversation) == "system:S;user:U;developer:D\nE;"
+        assert JinjaChat(pretrained, knowing).render(conversation, PLAIN) == "system:S;user:U;developer:D\nE;"
 
     @pytest.mark.parametrize(
         ("template", "reason"),
@@ -155,7 +157,7 @@ class TestJinjaChat:
         self, pretrained: PretrainedTokenizer, template: str, reason: str
     ) -> None:
         with pytest.raises(ConversationNotRenderable, match=reason) as caught:
-            JinjaChat(pretrained, template).render(user("U"))
+            JinjaChat(pretrained, template).render(user("U"), PLAIN)
         assert caught.value.param == "messages"
         assert len(str(caught.value)) < 600
 
@@ -163,8 +165,8 @@ class TestJinjaChat:
         template = "{% if messages[0].role == 'system' %}{{ raise_exception('No system role') }}{% endif %}" + CHATML
         renderer = JinjaChat(pretrained, template)
         with pytest.raises(ConversationNotRenderable, match="No system role"):
-            renderer.render([Message("system", "S"), *user("U")])
-        assert "U" in renderer.render(user("U"))
+            renderer.render([Message("system", "S"), *user("U")], PLAIN)
+        assert "U" in renderer.render(user("U"), PLAIN)
 
 
 class TestTemplatesOfAModel:
@@ -173,17 +175,17 @@ class TestTemplatesOfAModel:
 
     def test_a_model_without_a_template_takes_no_conversation(self, tmp_path: Path) -> None:
         with pytest.raises(ConversationNotRenderable, match="no chat template") as caught:
-            self.renderer(tmp_path, None).render(user("U"))
+            self.renderer(tmp_path, None).render(user("U"), PLAIN)
         assert caught.value.param == "messages"
 
     def test_of_several_templates_the_default_is_used(self, tmp_path: Path) -> None:
-        assert self.renderer(tmp_path, {"tool_use": "T", "default": "D"}).render(user("U")) == "D"
+        assert self.renderer(tmp_path, {"tool_use": "T", "default": "D"}).render(user("U"), PLAIN) == "D"
 
     def test_several_templates_without_a_default_take_no_conversation(self, tmp_path: Path) -> None:
         with pytest.raises(ConversationNotRenderable, match="rag, tool_use"):
-            self.renderer(tmp_path, {"tool_use": "T", "rag": "R"}).render(user("U"))
+            self.renderer(tmp_path, {"tool_use": "T", "rag": "R"}).render(user("U"), PLAIN)
 
     @pytest.mark.parametrize("template", ["{% for %}", "{{ messages | nosuchfilter }}", "{% endfor %}"])
     def test_a_template_that_is_no_jinja_is_told_to_whoever_uses_it(self, tmp_path: Path, template: str) -> None:
         with pytest.raises(ConversationNotRenderable, match=r"not valid: .* \(line 1\)$"):
-            self.renderer(tmp_path, template).render(user("U"))
+            self.renderer(tmp_path, template).render(user("U"), PLAIN)

@@ -7,7 +7,7 @@ import pytest
 from adapters.outbound.hf_tokenizer.loading import load_tokenizer
 from adapters.outbound.jinja_chat.renderer import JinjaChat
 from adapters.outbound.jinja_chat.template import ChatTemplateNotLoadable, read_chat_template
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from tests.fakes.tokenizers import write_model_folder
 
 
@@ -31,7 +31,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
 
 def test_it_is_used_instead_of_the_models_own(tmp_path: Path) -> None:
     pretrained = load_tokenizer(str(write_model_folder(tmp_path)))
-    assert JinjaChat(pretrained, "mine: {{ messages[0].content }}").render([Message("user", "U")]) == "mine: U"
+    assert (
+        JinjaChat(pretrained, "mine: {{ messages[0].content }}").render([Message("user", "U")], Rendering())
+        == "mine: U"
+    )
 
 
 def test_one_that_is_no_jinja_is_refused_at_once(tmp_path: Path) -> None:

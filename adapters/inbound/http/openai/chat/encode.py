@@ -1,20 +1,28 @@
 """A chat completion as OpenAI's JSON, whole or in chunks. Fields, order and nulls as vLLM 0.32 has them."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, stream_usage, usage_frame
+from adapters.inbound.http.openai.answer import (
+    Answer,
+    Usage,
+    chunk_head,
+    fingerprint_json,
+    ids_json,
+    stream_usage,
+    usage_frame,
+)
 from adapters.inbound.http.openai.fragments import TokenDisplay, encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs, prompt_logprobs_json
-from application.services.choices import Choices
+from application.services.chat import Reply
 from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
 class AssistantMessage(Struct, kw_only=True):
-    role: Literal["assistant"] = "assistant"
+    role: str
     content: str
     refusal: None = None
     annotations: None = None
@@ -40,13 +48,13 @@ class ChatBody(Struct, kw_only=True):
     model: str
     choices: list[Choice]
     service_tier: None = None
-    system_fingerprint: None = None
+    system_fingerprint: str | None
     usage: Usage
     prompt_logprobs: Raw | None
     prompt_token_ids: Sequence[int] | None
-    prompt_text: None = None
-    kv_transfer_params: None = None
-    ec_transfer_params: None = None
+    prompt_text: str | None
+    kv_transfer_params: Mapping[str, Any] | None
+    ec_transfer_params: Mapping[str, Any] | None
     metrics: None = None
 
 
@@ -70,8 +78,9 @@ class Rows(Struct, frozen=True):
         return Raw(prompt_logprobs_json(generation.scored_prompt, self.prompt_alternatives, self.by_text))
 
 
-async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
+async def chat_body(reply: Reply, answer: Answer, rows: Rows) -> bytes:
     """Runs every choice to its end."""
+    choices = reply.choices
     count = len(choices.generations)
     logprobs = [rows.logprobs() for _ in range(count)]
     texts: list[list[str]] = [[] for _ in range(count)]
@@ -93,7 +102,7 @@ async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
             choices=[
                 Choice(
                     index=index,
-                    message=AssistantMessage(content="".join(texts[index])),
+                    message=AssistantMessage(role=reply.role, content=reply.echo + "".join(texts[index])),
                     logprobs=Raw(scores.take()) if scores else None,
                     finish_reason=last[index].finish_reason,
                     stop_reason=last[index].stop_reason,
@@ -101,18 +110,25 @@ async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
                 )
                 for index, scores in enumerate(logprobs)
             ],
-            usage=Usage.of(choices.usage),
+            system_fingerprint=answer.fingerprint,
+            usage=Usage.of(choices, is_chat=True),
             prompt_logprobs=rows.prompt_logprobs(first),
             prompt_token_ids=first.prompt.token_ids if answer.return_token_ids else None,
+            prompt_text=reply.prompt_text,
+            kv_transfer_params=choices.transfer.kv,
+            ec_transfer_params=choices.transfer.ec,
         )
     )
 
 
 class ChatChunks:
-    """Frames of a streamed chat completion: the role of each choice first, then what the engine produces."""
+    """Frames of a streamed chat completion: the role of each choice first, the echo if there is one, then what the
+    engine produces."""
 
-    def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+    def __init__(self, reply: Reply, answer: Answer, rows: Rows) -> None:
+        choices = reply.choices
         count = len(choices.generations)
+        self._reply = reply
         self._choices = choices
         self._answer = answer
         self._logprobs = [rows.logprobs() for _ in range(count)]
@@ -122,14 +138,14 @@ class ChatChunks:
         self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
 
     def opening(self) -> bytes:
-        prompt = ids_json(self._prompt if self._answer.return_token_ids else None)
-        return b"".join(
-            self._head
-            + b'{"index":%d,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]' % index
-            + self._usage(0)
-            + b',"prompt_token_ids":%b,"prompt_text":null}\n\n' % prompt
-            for index in range(len(self._starts))
+        prompt = b',"prompt_token_ids":%b,"prompt_text":%b' % (
+            ids_json(self._prompt if self._answer.return_token_ids else None),
+            encode(self._reply.prompt_text),
         )
+        frames = self._before_the_answer(b'{"role":%b,"content":""}' % encode(self._reply.role), prompt)
+        if self._reply.echo:
+            frames += self._before_the_answer(b'{"content":%b}' % encode(self._reply.echo))
+        return frames
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
         logprobs, finish_reason, returns_ids = self._logprobs[index], delta.finish_reason, self._answer.return_token_ids
@@ -151,16 +167,30 @@ class ChatChunks:
                 ids_json(delta.token_ids if returns_ids else None),
                 b"}]",
                 self._usage(self._completion_tokens[index]),
+                b"" if finish_reason is None or self._choices.usage_shown.at_end else fingerprint_json(self._answer),
                 b"}\n\n",
             )
         )
 
     def closing(self) -> bytes:
-        return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
+        if not self._choices.usage_shown.at_end:
+            return b""
+        return usage_frame(self._head, self._choices, self._answer, is_chat=True)
+
+    def _before_the_answer(self, delta: bytes, prompt: bytes = b"") -> bytes:
+        """The same for every choice."""
+        return b"".join(
+            self._head
+            + b'{"index":%d,"delta":%b,"logprobs":null,"finish_reason":null}]' % (index, delta)
+            + self._usage(0)
+            + prompt
+            + b"}\n\n"
+            for index in range(len(self._starts))
+        )
 
     def _usage(self, completion_tokens: int) -> bytes:
         """Of one choice so far."""
-        if not self._answer.continuous_usage:
+        if not self._choices.usage_shown.so_far:
             return b""
         usage = TokenUsage(len(self._prompt), completion_tokens)
         return b"," + stream_usage(usage) + b',"completion_tokens_details":null}'
