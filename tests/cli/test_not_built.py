@@ -283,7 +283,7 @@ def test_every_flag_of_vllm_s_is_in_a_list_above() -> None:
         {case[0] for case in VALUES} | {case[0] for case in OF_THE_LAUNCHER} | {case[0] for case in IGNORED_VALUES}
     )
     tested |= {"enable-flash-late-interaction"}
-    tested |= {f"structured-outputs-config.reasoning_parser{suffix}" for suffix in ("", "_plugin")}
+    tested |= {f"structured-outputs-config.{key}" for key in ("backend", "reasoning_parser", "reasoning_parser_plugin")}
     assert {flag.name for flag in VLLM_FLAGS} == tested
 
 

@@ -19,7 +19,6 @@ from tests.http.answers import answer, error_of
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question, with_logprobs
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
 
 
 class Field(NamedTuple):
@@ -45,7 +44,6 @@ SHARED: dict[str, Field] = {
     "priority": Field([0], [1, -1]),
     "repetition_detection": Field([], [{"max_pattern_size": 3}]),
     "repetition_penalty": Field([1, 1.0], [1.1, 0.9]),
-    "response_format": Field([{"type": "text"}], [{"type": "json_object"}, SCHEMA, {"type": "structural_tag"}]),
     "return_mm_kwargs": Field([False], [True]),
     "return_token_offsets": Field([False], [True]),
     "return_weight_versions": Field([False], [True]),
@@ -53,7 +51,6 @@ SHARED: dict[str, Field] = {
     "session_id": Field([], ["s"]),
     "spaces_between_special_tokens": Field([True], [False]),
     "stream_interval": Field([1], [2, 10]),
-    "structured_outputs": Field([], [{"json": {}}, {"choice": ["a"]}, {"regex": "a"}]),
     "thinking_token_budget": Field([], [100]),
     "truncate_prompt_tokens": Field([], [5, -1, 0]),
     "truncation_side": Field([], ["left", "right"]),
@@ -104,6 +101,8 @@ SCHEMAS: dict[str, type[SamplingFields]] = {CHAT: ChatRequest, COMPLETIONS: Comp
 
 BUILT_SHARED: dict[str, list[Any]] = {
     "model": [None, "", "m"],
+    "response_format": [None, {"type": "text"}, {"type": "json_object"}],
+    "structured_outputs": [None, {"choice": ["a"]}],
     "temperature": [None, 0, 0.5, 1, 2, 1e-9],
     "top_p": [None, 0.1, 1],
     "top_k": [None, -1, 0, 1, 50],
