@@ -2,6 +2,16 @@
 
 from domain.generation import GenerationRequest
 from domain.sampling import SamplingParams
+from domain.structured_outputs import (
+    Choice,
+    Form,
+    Grammar,
+    JsonObject,
+    JsonSchema,
+    Regex,
+    StructuralTag,
+    StructuredOutputs,
+)
 
 ARRIVAL_TIME = 1.5
 
@@ -12,6 +22,11 @@ def request(request_id: str, prompt: list[int], **sampling: object) -> Generatio
         prompt_token_ids=prompt,
         sampling=SamplingParams(**sampling),  # type: ignore[arg-type]
     )
+
+
+def held_to(form: Form, **options: object) -> GenerationRequest:
+    structured = StructuredOutputs(form=form, **options)  # type: ignore[arg-type]
+    return request("cmpl-8", [1], max_tokens=1, structured_outputs=structured)
 
 
 REQUESTS = {
@@ -41,4 +56,14 @@ REQUESTS = {
     "eos ignored": request("cmpl-5", [1], max_tokens=9, eos_token_id=2, stop_token_ids=[5], ignore_eos=True),
     "whole vocabulary": request("cmpl-6", [1], max_tokens=1, logprobs=-1, prompt_logprobs=-1, top_k=-1),
     "largest seed": request("cmpl-7", [1], max_tokens=1, seed=2**63 - 1),
+    "schema": held_to(JsonSchema({"type": "object", "properties": {"é": {"maximum": 10**30}}})),
+    "schema for guidance": held_to(JsonSchema({"type": "integer", "multipleOf": 2}), disable_any_whitespace=True),
+    "schema for outlines": held_to(
+        JsonSchema({"type": "object", "properties": {}, "patternProperties": {}}), disable_additional_properties=True
+    ),
+    "object": held_to(JsonObject(), whitespace_pattern=" ?"),
+    "regex": held_to(Regex("")),
+    "choice": held_to(Choice(['a "b" \\', "\0\t\n\r\x1f\x7f", "é 🎉", ""])),
+    "grammar": held_to(Grammar('root ::= "a"')),
+    "tag": held_to(StructuralTag({"format": {"type": "any_text"}})),
 }

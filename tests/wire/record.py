@@ -153,6 +153,8 @@ def decoded(encoded: bytes) -> dict[str, Any]:
     chosen = {name: getattr(sampling, name) for name in sampling.__struct_fields__}
     chosen["_all_stop_token_ids"] = sorted(sampling.all_stop_token_ids)
     chosen["output_kind"] = sampling.output_kind.name
+    if sampling.structured_outputs is not None:
+        chosen["structured_outputs"] = asdict(sampling.structured_outputs)
     return {**fields, "sampling_params": chosen}
 
 

@@ -24,6 +24,7 @@ from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
+from domain.structured_outputs import Regex, StructuredOutputs
 from tests.wire.cases import ARRIVAL_TIME, REQUESTS
 
 GOLDEN: dict[str, Any] = json.loads(Path(__file__).with_name("golden.json").read_text())
@@ -85,6 +86,51 @@ def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     assert [read["defaults"][name] for name in stops] == [None, []]
     # min_tokens holds the end-of-answer token off even then
     assert [read["eos ignored"][name] for name in stops] == [None, [2, 5]]
+
+
+def test_vllm_read_which_form_and_which_library() -> None:
+    read = {name: case["decoded"]["sampling_params"]["structured_outputs"] for name, case in GOLDEN["requests"].items()}
+    assert read["everything"] is None
+    forms = {}
+    for name, structured in read.items():
+        if structured is not None:
+            asked = {kind: value for kind, value in structured.items() if value not in (None, False)}
+            assert asked.pop("_backend_was_auto") is True
+            forms[name] = asked
+    assert forms == {
+        "schema": {
+            "json": '{"type": "object", "properties": {"\\u00e9": {"maximum": 1000000000000000000000000000000}}}',
+            "_backend": "xgrammar",
+        },
+        "schema for guidance": {
+            "json": '{"type": "integer", "multipleOf": 2}',
+            "disable_any_whitespace": True,
+            "_backend": "guidance",
+        },
+        "schema for outlines": {
+            "json": '{"type": "object", "properties": {}, "patternProperties": {}}',
+            "disable_additional_properties": True,
+            "_backend": "outlines",
+        },
+        "object": {"json_object": True, "whitespace_pattern": " ?", "_backend": "xgrammar"},
+        "regex": {"regex": "", "_backend": "xgrammar"},
+        "choice": {
+            "grammar": r'root ::= "a \"b\" \\" | "\u0000\t\n\r\u001f\u007f" | "é 🎉" | ""',
+            "_backend": "xgrammar",
+        },
+        "grammar": {"grammar": 'root ::= "a"', "_backend": "xgrammar"},
+        "tag": {"structural_tag": '{"format": {"type": "any_text"}}', "_backend": "xgrammar"},
+    }
+
+
+def test_a_library_that_the_operator_chose_is_told_of_choices_as_they_are() -> None:
+    asked = engine_request(REQUESTS["choice"], "internal", ARRIVAL_TIME, "guidance").sampling_params
+    assert asked is not None
+    structured = asked.structured_outputs
+    assert structured is not None
+    assert structured.grammar is None
+    assert list(structured.choice or ())[-1] == ""
+    assert (structured.backend, structured.backend_was_auto) == ("guidance", False)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -177,6 +223,15 @@ def test_prompt_rows() -> None:
 def test_how_a_request_ends() -> None:
     assert delta("stopped") == TokenDelta([2], finish_reason=FinishReason.STOP, stop_reason=2)
     assert type(failure_of(output_of("failed"))) is EngineFailure
+
+
+def test_an_engine_before_033_fails_over_a_form_that_does_not_compile() -> None:
+    asked = StructuredOutputs(form=Regex("("), param="response_format")
+    refused = failure_of(output_of("failed"), asked)
+    assert isinstance(refused, RefusedByEngine)
+    assert refused.param == "response_format"
+    assert failure_of(output_of("one token"), asked) is None
+    assert isinstance(failure_of(output_of("0.33, paused"), asked), EngineUnavailable)
 
 
 def test_what_033_appended() -> None:
