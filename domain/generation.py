@@ -1,8 +1,9 @@
 """A generation: what is asked of an engine, and what comes of it, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,6 +38,13 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
 
 
+class TransferParams(Struct, frozen=True, gc=False):
+    """What an engine says of the caches it leaves behind a request, for whoever goes on with it elsewhere."""
+
+    kv: Mapping[str, Any] | None = None
+    ec: Mapping[str, Any] | None = None
+
+
 class TokenDelta(Struct, frozen=True, gc=False):
     """Everything one engine step produced for one request."""
 
@@ -49,6 +57,10 @@ class TokenDelta(Struct, frozen=True, gc=False):
     stop_reason: StopReason | None = None
     cached_tokens: int | None = None
     """Prompt tokens that were not computed anew; with the first output only, when the engine tells."""
+    created_cache_tokens: int | None = None
+    """Prompt tokens that others may now find cached; likewise."""
+    transfer: TransferParams | None = None
+    """With any output; the last one holds."""
 
 
 class ScoredTokens(Struct, frozen=True, gc=False):
@@ -114,3 +126,5 @@ class TokenUsage(Struct, frozen=True, gc=False):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int | None = None
+    """Of the prompt. None where the engine does not tell."""
+    created_cache_tokens: int | None = None

@@ -6,7 +6,7 @@ from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
 from adapters.outbound.vllm_engine.wire import EngineCoreOutput, FinishCode, OutputError
 from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure, RequestError
-from domain.generation import FinishReason, TokenDelta
+from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.sampling import SamplingParams
 from domain.structured_outputs import StructuredOutputs
 
@@ -60,7 +60,15 @@ def delta_of(output: EngineCoreOutput, frames: Sequence[bytes], wanted: Sampling
         None if output.finish_reason is None else FINISH_REASONS[output.finish_reason],
         output.stop_reason,
         None if prefill is None else prefill.num_cached_tokens,
+        None if prefill is None else prefill.num_cache_creation_tokens,
+        transfer=_transfer(output),
     )
+
+
+def _transfer(output: EngineCoreOutput) -> TransferParams | None:
+    if output.kv_transfer_params is None and output.ec_transfer_params is None:
+        return None
+    return TransferParams(output.kv_transfer_params, output.ec_transfer_params)
 
 
 def _failure(error: OutputError) -> Exception:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from adapters.inbound.http.openai.extensions import extra_args
 from adapters.inbound.http.openai.structured_outputs import (
     ResponseFormat,
     StructuredOutputFields,
@@ -163,7 +164,7 @@ def lower_sampling(
         allowed_token_ids=_allowed(body.allowed_token_ids),
         repetition_detection=_repetition(body.repetition_detection),
         structured_outputs=lower_structured_outputs(body.structured_outputs, body.response_format),
-        extra_args=_extra_args(body),
+        extra_args=extra_args(body.vllm_xargs, body.kv_transfer_params, body.ec_transfer_params),
         seed=None if body.seed == -1 else body.seed,  # Same as vLLM: -1 is no seed.
         ignore_eos=bool(body.ignore_eos),
         stop_token_ids=body.stop_token_ids or (),
@@ -185,8 +186,11 @@ def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool 
     n = _or(body.n, 1)
     if not 1 <= n <= MOST_CHOICES:
         raise InvalidField(f"n must be in [1, {MOST_CHOICES}], got {n}.", "n")
+    usage = body.stream_options or StreamOptions()
     return TextOutput(
         n=n,
+        usage_at_end=bool(usage.include_usage),
+        usage_so_far=bool(usage.continuous_usage_stats),
         stop=_stop_strings(body.stop),
         include_stop=bool(body.include_stop_str_in_output),
         interval=_or(body.stream_interval, 1) if body.stream else 1,
@@ -202,7 +206,12 @@ def lower_scheduling(body: SamplingFields) -> Scheduling:
     if salt is not None and (not 1 <= len(salt) <= LONGEST_SALT or set(salt) & UNSALTY):
         message = f"cache_salt must have 1 to {LONGEST_SALT} characters, none of them @, /, \\ or NUL."
         raise InvalidField(message, "cache_salt")
-    return Scheduling(priority=body.priority or 0, cache_salt=salt, session_id=body.session_id)
+    session_id = body.session_id or (body.vllm_xargs or {}).get("session_id")
+    return Scheduling(
+        priority=body.priority or 0,
+        cache_salt=salt,
+        session_id=session_id if session_id and isinstance(session_id, str) else None,
+    )
 
 
 def lower_truncation(body: SamplingFields) -> Truncation | None:
@@ -241,18 +250,6 @@ def _allowed(token_ids: list[int] | None) -> list[int] | None:
 
 def _repetition(fields: RepetitionFields | None) -> RepetitionDetection | None:
     return RepetitionDetection(**structs.asdict(fields)) if fields else None
-
-
-def _extra_args(body: SamplingFields) -> dict[str, Any] | None:
-    extra: dict[str, Any] = dict(body.vllm_xargs or {})
-    if body.kv_transfer_params:
-        if "prompt_token_ids" in body.kv_transfer_params:
-            message = "kv_transfer_params with prompt_token_ids are not supported by this server yet."
-            raise NotSupported(message, "kv_transfer_params")
-        extra["kv_transfer_params"] = body.kv_transfer_params
-    if body.ec_transfer_params:
-        extra["ec_transfer_params"] = body.ec_transfer_params
-    return extra or None
 
 
 def _stop_strings(stop: str | list[str] | None) -> list[str]:
