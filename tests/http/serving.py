@@ -16,6 +16,7 @@ from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
+from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
 from application.ports.tokenizer import Tokenizer
 
@@ -34,20 +35,22 @@ def application(
     engine: EngineCore,
     *,
     flag: bool = False,
+    options: ServerOptions | None = None,
     tokenizer: Tokenizer | None = None,
+    chat_renderer: ChatRenderer | None = None,
     vocab_size: int = VOCAB_SIZE,
     names: Sequence[str] = ("m",),
     max_logprobs: int = 20,
     body_limit: int = 32 << 20,
     defaults: ModelDefaults | None = None,
 ) -> Litestar:
-    """`flag` is the server's --return-tokens-as-token-ids."""
+    """`flag` is the server's --return-tokens-as-token-ids; `options` are all that it answers by, in its place."""
     return build_app(
         Container(
             engine=engine,
             tokenizer=tokenizer or ByteTokenizer(),
-            chat_renderer=PlainChat(),
-            options=ServerOptions(default_return_tokens_as_token_ids=flag),
+            chat_renderer=chat_renderer or PlainChat(),
+            options=options or ServerOptions(default_return_tokens_as_token_ids=flag),
             defaults=defaults or ModelDefaults(eos_token_id=EOS_TOKEN_ID),
             limits=ModelLimits(vocab_size=vocab_size, max_logprobs=max_logprobs),
             names=list(names),
