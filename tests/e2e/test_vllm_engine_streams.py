@@ -7,11 +7,13 @@ import pytest
 import uvloop
 
 from adapters.outbound.vllm_engine.client import NumberTooLarge, ZmqEngineCore
+from adapters.outbound.vllm_engine.grammar_backends import FormNotSupported
 from adapters.outbound.vllm_engine.outputs import RefusedByEngine
 from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
     EngineCoreOutput,
     EngineCoreOutputs,
+    EngineStructuredOutputs,
     FinishCode,
     OutputError,
     OutputKind,
@@ -24,6 +26,7 @@ from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
+from domain.structured_outputs import Choice, JsonObject, Regex, StructuredOutputs
 from tests.e2e.engines import connected, read, request
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, soon
 
@@ -233,6 +236,34 @@ async def test_a_failed_request(
     await stream.aclose()
     await engine.submit(request("next"))
     assert (await core.next_request()).external_req_id == "next"  # no abort of what has failed
+
+
+async def test_a_form_that_does_not_compile_is_the_callers(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
+    """An engine before 0.33 fails over it, and only says so; once it generates, it compiled."""
+    structured = StructuredOutputs(form=Regex("("), param="response_format")
+    for tokens, failure in (([], RefusedByEngine), ([1], EngineFailure)):
+        stream = await engine.submit(request(structured_outputs=structured))
+        internal = (await core.next_request()).request_id
+        if tokens:
+            await core.step(internal, *tokens)
+        await core.step(internal, finish_reason=FinishCode.ERROR)
+        with pytest.raises(failure) as raised:
+            await read(stream)
+        assert raised.type is failure
+    assert engine.is_alive
+
+
+async def test_a_form_is_for_the_library_that_the_engine_is_set_to(core: ScriptedEngineCore) -> None:
+    async with connected(core, grammar_backend="outlines") as engine:
+        await engine.submit(request(structured_outputs=StructuredOutputs(form=Choice(["a", "b"]))))
+        sampling = (await core.next_request()).sampling_params
+        assert sampling is not None
+        asked = sampling.structured_outputs
+        assert asked == EngineStructuredOutputs(choice=["a", "b"], backend="outlines")
+        with pytest.raises(FormNotSupported):
+            await engine.submit(request(structured_outputs=StructuredOutputs(form=JsonObject())))
+        await engine.submit(request("next"))
+        assert (await core.next_request()).external_req_id == "next"
 
 
 async def test_a_finish_reason_of_the_future_fails_the_request(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
