@@ -33,3 +33,5 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     vocab_size: int
     max_logprobs: int = 20
     """The most alternatives a request may ask for; -1 is the whole vocabulary."""
+    max_output_tokens: int | None = None
+    """No answer is longer, whatever is asked. None: as long as fits."""

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import uvicorn
-from litestar import Litestar
+from litestar.types import ASGIApp
 
 BACKLOG = 2048
 LAST_WORDS_S = 2
@@ -69,7 +69,7 @@ def address_of(bound: socket.socket) -> str:
 class HttpServer:
     """Serves until told to stop."""
 
-    def __init__(self, app: Litestar, bound: socket.socket, *, keep_alive_s: int, drain_s: int) -> None:
+    def __init__(self, app: ASGIApp, bound: socket.socket, *, keep_alive_s: int, drain_s: int) -> None:
         """After `stop`, running exchanges have `drain_s` seconds, and some for their last words, to end."""
         self._bound = bound
         self._server = _Uvicorn(

@@ -53,6 +53,7 @@ def load_model(settings: ModelSettings) -> Model:
         settings.model,
         revision=settings.revision,
         generation_config=settings.generation_config,
+        override=settings.override_generation_config or {},
         eos_token_id=loaded.eos_token_id,
         tokenizer_vocab_size=tokenizer.vocab_size,
     )
@@ -66,7 +67,9 @@ def load_model(settings: ModelSettings) -> Model:
             chat_template_kwargs=settings.default_chat_template_kwargs or {},
             trust_request_chat_template=settings.trust_request_chat_template,
         ),
-        limits=ModelLimits(vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs),
+        limits=ModelLimits(
+            vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs, max_output_tokens=facts.max_output_tokens
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 import uvloop
 from dependency_injector import providers
 
-from adapters.bootstrap.app import build_app
+from adapters.bootstrap.app import build_server_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
 from adapters.bootstrap.http_server import HttpServer, address_of, adopt, bind
@@ -62,7 +62,7 @@ async def _serve_until(
     stop: asyncio.Event, settings: Settings, container: Container, engine: OpenEngine, bound: socket.socket
 ) -> int:
     server = HttpServer(
-        build_app(container),
+        build_server_app(container, settings.http),
         bound,
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,

@@ -19,7 +19,7 @@ from domain.detokenizer import Detokenizer, PromptReading, read_prompt
 from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
-from domain.precedence import shows_token_ids
+from domain.precedence import shows_token_ids, shows_usage
 from domain.prompt import Prompt, check_in_vocabulary
 from domain.sampling import SamplingParams
 from domain.token_text import unfinished_character
@@ -93,7 +93,13 @@ class GenerateText:
         show_token_ids = shows_token_ids(
             output.return_tokens_as_token_ids, self._options.default_return_tokens_as_token_ids
         )
-        choices = Choices(per_prompt=output.n)
+        usage_shown = shows_usage(
+            at_end=output.usage_at_end,
+            so_far=output.usage_so_far,
+            forced=self._options.forces_usage,
+            prompt_details=self._options.tells_prompt_details,
+        )
+        choices = Choices(output.n, usage_shown)
         try:
             for prompt, child in admissions:
                 choices.add(await self._admit(prompt, child, output, show_token_ids))
@@ -136,6 +142,8 @@ class GenerateText:
         """One request per choice. Same as vLLM: each has an id, and with a seed a seed, of its own."""
         n, scheduling = request.output.n, request.scheduling
         max_tokens = prompt.max_tokens(sampling.max_tokens, self._engine.max_model_len, fields.max_tokens)
+        if self._limits.max_output_tokens is not None:
+            max_tokens = min(max_tokens, self._limits.max_output_tokens)
         return [
             GenerationRequest(
                 request_id=request_id if n == 1 else f"{index}_{request_id}",
@@ -179,7 +187,7 @@ class GenerateText:
                 text_start=start.offset,
             ),
             metrics=self._metrics,
-            interval=output.interval,
+            interval=max(output.interval, self._options.stream_interval),
         )
 
     def _start(self, prompt: Prompt, reading: PromptReading | None, output: TextOutput) -> OutputStart:

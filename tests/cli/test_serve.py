@@ -79,9 +79,9 @@ def test_everything_after_two_dashes_goes_to_the_engine_last() -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--api-key", "s"], "--api-key is not supported by Northbound yet"),
+        (["--api-key", "s"], "--api-key is not for the engine: give it before --"),
         (["--api-ke", "s"], "--api-ke: not a flag; did you mean --api-key?"),
-        (["--stream-interval=5"], "--stream-interval is not supported by Northbound yet"),
+        (["--root-path=/v"], "--root-path is not for the engine: give it before --"),
         (["--port", "1"], "--port is not for the engine: give it before --"),
         (["--return-tokens-as-token-ids"], "--return-tokens-as-token-ids is not for the engine: give it before --"),
     ],

@@ -131,10 +131,10 @@ SHARED = (
         name="allowed-origins",
         kind=STRINGS,
         group="access",
-        help='origins whose pages may ask, such as ["https://a.example"] or ["*"]; none by default',
+        help='origins whose pages may ask, such as ["https://a.example"]; none by default',
     ),
-    Flag(name="allowed-methods", kind=STRINGS, group="access", help="methods that such pages may use"),
-    Flag(name="allowed-headers", kind=STRINGS, group="access", help="headers that such pages may send"),
+    Flag(name="allowed-methods", kind=STRINGS, group="access", help="methods that such pages may use, all by default"),
+    Flag(name="allowed-headers", kind=STRINGS, group="access", help="headers that such pages may send, all by default"),
     Flag(name="allow-credentials", kind=SWITCH, group="access", help="let such pages send credentials"),
     Flag(
         name="enable-force-include-usage",

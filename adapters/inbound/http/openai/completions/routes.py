@@ -32,7 +32,7 @@ async def completions(
     body_limit: Injected[BodyLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
-    answer = answer_to(request, body, "cmpl-", models.resolve(body.model))
+    answer = answer_to(request, body, "cmpl-", models)
     completion = lower(body, answer.id, defaults)
     choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
     rows = Rows(
