@@ -85,6 +85,28 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     (["--max-model-len", "auto"], {"max_model_len": -1}, "model", {"max_model_len": None}),
     (["--max-model-len", "-1"], {"max_model_len": None}, "model", {"max_model_len": None}),
     (["--max-logprobs", "-1"], {"max_logprobs": -1}, "model", {"max_logprobs": -1}),
+    (["--chat-template", "{{ a }}"], {"chat_template": "{{ a }}"}, "model", {"chat_template": "{{ a }}"}),
+    (["--chat-template", ""], {"chat_template": None}, "model", {}),
+    (
+        ["--chat-template-content-format", "openai"],
+        {"chat_template_content_format": "openai"},
+        "model",
+        {"chat_template_content_format": "openai"},
+    ),
+    (
+        ["--default-chat-template-kwargs", '{"enable_thinking": false}'],
+        {"default_chat_template_kwargs": {"enable_thinking": False}},
+        "model",
+        {"default_chat_template_kwargs": {"enable_thinking": False}},
+    ),
+    (["--default-chat-template-kwargs", "{}"], {"default_chat_template_kwargs": {}}, "model", {}),
+    (
+        ["--trust-request-chat-template"],
+        {"trust_request_chat_template": True},
+        "model",
+        {"trust_request_chat_template": True},
+    ),
+    (["--response-role", "model"], {"response_role": "model"}, "model", {"response_role": "model"}),
     (
         ["--return-tokens-as-token-ids"],
         {"return_tokens_as_token_ids": True},

@@ -193,6 +193,8 @@ def test_an_engine_s_flag_needs_an_engine_to_give_it_to(refused: Refusals, words
         ("m -dpl 0 --python /p", "--python is of no use with --data-parallel-size-local 0"),
         ("--engine mock -dp 2", "--data-parallel-size is of no use with --engine mock"),
         ("--engine mock -dpl 0", "--data-parallel-size-local is of no use with --engine mock"),
+        ("--engine mock --chat-template t", "--chat-template is of no use without a MODEL"),
+        ("--engine mock --trust-request-chat-template", "--trust-request-chat-template is of no use without a MODEL"),
         ("m -dpl 2", "--data-parallel-size-local: expected at most 1, the --data-parallel-size, not 2"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -47,6 +48,24 @@ def test_empty_content_is_no_failure(renderer: ChatRenderer) -> None:
     assert renderer.render(user(""), PLAIN) == renderer.render(user([]), PLAIN) == renderer.render(user([""]), PLAIN)
 
 
+def test_without_the_start_of_an_answer_it_ends_with_the_conversation(renderer: ChatRenderer) -> None:
+    for conversation in (user("U"), [*user("U"), Message("assistant", "A")]):
+        bare = renderer.render(conversation, Rendering(add_generation_prompt=False))
+        started = renderer.render(conversation, PLAIN)
+        assert started.startswith(bare)
+        assert "assistant" in started.removeprefix(bare)
+
+
+@pytest.mark.parametrize("content", ["The answer is", "A 🐱 ", ["one", "two"], "<|eos|>"])
+def test_a_final_message_is_continued_where_it_ends(renderer: ChatRenderer, content: str | list[str]) -> None:
+    conversation = [*user("U"), Message("assistant", content)]
+    text = renderer.render(conversation, Rendering(add_generation_prompt=False, continue_final_message=True))
+    ended = renderer.render(conversation, Rendering(add_generation_prompt=False))
+    assert text.endswith(content if isinstance(content, str) else "one\ntwo")
+    assert ended.startswith(text)
+    assert len(ended) > len(text)
+
+
 def test_no_messages_are_no_conversation(renderer: ChatRenderer) -> None:
     with pytest.raises(ConversationNotRenderable) as caught:
         renderer.render([], PLAIN)
@@ -63,6 +82,20 @@ class TestPlainChat:
         with pytest.raises(ConversationNotRenderable, match="'critic'") as caught:
             PlainChat().render([Message("critic", "C")], PLAIN)
         assert caught.value.param == "messages"
+
+    @pytest.mark.parametrize(
+        ("rendering", "field"),
+        [
+            (Rendering(template="{{ messages }}"), "chat_template"),
+            (Rendering(kwargs={"enable_thinking": False}), "chat_template_kwargs"),
+            (Rendering(kwargs={"enable_thinking": True, "reasoning_effort": "low"}), "reasoning_effort"),
+            (Rendering(documents=[{"title": "T"}]), "documents"),
+        ],
+    )
+    def test_what_is_for_a_template_is_refused_by_name(self, rendering: Rendering, field: str) -> None:
+        with pytest.raises(ConversationNotRenderable, match=f"^{field} ") as caught:
+            PlainChat().render(user("U"), rendering)
+        assert caught.value.param == field
 
 
 class TestJinjaChat:
@@ -120,6 +153,71 @@ class TestJinjaChat:
     )
     def test_any_other_template_gets_lines(self, pretrained: PretrainedTokenizer, template: str) -> None:
         assert JinjaChat(pretrained, template).render(user(["one", "", "two"]), PLAIN) == "one\ntwo"
+
+    @pytest.mark.parametrize("format_and_text", [("string", "one\ntwo"), ("openai", "text text ")])
+    def test_a_content_format_that_is_given_wins(
+        self, pretrained: PretrainedTokenizer, format_and_text: tuple[Literal["string", "openai"], str]
+    ) -> None:
+        content_format, text = format_and_text
+        for template in (
+            "{% set c = messages[0].content %}"
+            "{% if c is string %}{{ c }}{% else %}{{ c[0].type }} {{ c[1].type }} {% endif %}",
+            "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+            "{% for p in m.content %}{{ p.type }} {% endfor %}{% endif %}{% endfor %}",
+        ):
+            assert JinjaChat(pretrained, template, content_format).render(user(["one", "two"]), PLAIN) == text
+
+    def test_a_template_for_one_conversation_is_read_as_itself(self, pretrained: PretrainedTokenizer) -> None:
+        renderer = JinjaChat(pretrained)
+        parts = "{% for m in messages %}{% for p in m.content %}<{{ p.text }}>{% endfor %}{% endfor %}"
+        assert renderer.render(user(["one", "two"]), Rendering(template=parts)) == "<one><two>"
+        assert renderer.render(user(["one", "two"]), PLAIN).startswith("<|im_start|>user\none\ntwo<|im_end|>")
+
+    @pytest.mark.parametrize("template", ["{% for %}", "{{ x | nosuchfilter }}"])
+    def test_a_template_that_is_none_is_refused_as_such(self, pretrained: PretrainedTokenizer, template: str) -> None:
+        with pytest.raises(ConversationNotRenderable) as caught:
+            JinjaChat(pretrained).render(user("U"), Rendering(template=template))
+        assert caught.value.param == "chat_template"
+
+    def test_variables_reach_the_template_and_nothing_else(self, pretrained: PretrainedTokenizer) -> None:
+        template = "{{ a }}{{ padding is defined }}{{ documents[0].title }}{{ tools[0].name }}"
+        kwargs: dict[str, Any] = {
+            "a": 1,
+            "b": 2,
+            "tokenize": True,
+            "return_assistant_tokens_mask": True,
+            "padding": True,
+        }
+        kwargs |= {"conversation": [], "self": 1, "tools": [{"name": "f"}], "documents": [{"title": "no"}]}
+        rendering = Rendering(template=template, kwargs=kwargs, documents=[{"title": "T"}])
+        assert JinjaChat(pretrained).render(user("U"), rendering) == "1FalseTf"
+        with pytest.raises(ConversationNotRenderable) as caught:
+            JinjaChat(pretrained).render(user("U"), Rendering(kwargs={"messages": []}))
+        assert caught.value.param == "chat_template_kwargs"
+
+    def test_a_message_that_the_template_changes_is_not_continued(self, pretrained: PretrainedTokenizer) -> None:
+        rendering = Rendering(add_generation_prompt=False, continue_final_message=True)
+        for template in ("{{ messages[0].role }}", "{{ messages[0].content | upper }}"):
+            with pytest.raises(ConversationNotRenderable, match="cannot be continued") as caught:
+                JinjaChat(pretrained, template).render(user("secret"), rendering)
+            assert caught.value.param == "messages"
+            assert "secret" not in str(caught.value)
+
+    def test_half_a_character_is_no_prompt(self, pretrained: PretrainedTokenizer) -> None:
+        for template in ('{{ "\\ud800" }}', '{{ raise_exception("\\ud800") }}'):
+            with pytest.raises(ConversationNotRenderable) as caught:
+                JinjaChat(pretrained, template).render(user("U"), PLAIN)
+            assert str(caught.value).encode()
+
+    def test_an_assistants_reasoning_has_two_names(self, pretrained: PretrainedTokenizer) -> None:
+        template = "{% for m in messages %}{{ m.reasoning }}{{ m.reasoning_content }}.{% endfor %}"
+        conversation = [Message("assistant", "A", reasoning="R"), Message("user", "U", reasoning="R")]
+        assert JinjaChat(pretrained, template).render(conversation, PLAIN) == "RR.."
+
+    def test_a_tools_result_has_the_id_of_its_call(self, pretrained: PretrainedTokenizer) -> None:
+        template = "{% for m in messages %}{{ m.tool_call_id }}.{% endfor %}"
+        conversation = [Message("tool", "T", tool_call_id="7"), Message("user", "U", tool_call_id="8")]
+        assert JinjaChat(pretrained, template).render(conversation, PLAIN) == "7.."
 
     def test_a_tools_result_is_one_text(self, pretrained: PretrainedTokenizer) -> None:
         template = (
@@ -180,6 +278,11 @@ class TestTemplatesOfAModel:
 
     def test_of_several_templates_the_default_is_used(self, tmp_path: Path) -> None:
         assert self.renderer(tmp_path, {"tool_use": "T", "default": "D"}).render(user("U"), PLAIN) == "D"
+
+    def test_a_request_may_name_another_one(self, tmp_path: Path) -> None:
+        renderer = self.renderer(tmp_path, {"tool_use": "T", "default": "D"})
+        assert renderer.render(user("U"), Rendering(template="tool_use")) == "T"
+        assert renderer.render(user("U"), Rendering(template="other")) == "other"
 
     def test_several_templates_without_a_default_take_no_conversation(self, tmp_path: Path) -> None:
         with pytest.raises(ConversationNotRenderable, match="rag, tool_use"):
