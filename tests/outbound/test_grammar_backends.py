@@ -103,10 +103,20 @@ def test_schemas_that_neither_knows(name: str) -> None:
         r"\(\?P<",
         "[*+][+*]",
         "[^]]",
+        r"[\]*+]",
+        "[^]",
+        "[a++",
+        "[a\\",
     ],
 )
 def test_patterns_that_xgrammar_reads(pattern: str) -> None:
     assert chosen(Regex(pattern)) == "xgrammar"
+
+
+@pytest.mark.parametrize("repeated", ["[", "[^", "[a", "[\\", "(?", "(?a", "\\", "[\n"])
+def test_a_pattern_is_gone_through_once(repeated: str) -> None:
+    """Twice as long would take four times as long: with a million characters, for ever."""
+    assert chosen(Regex(repeated * 500_000)) == "xgrammar"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ _STRING_FORMATS: Final = (
 
 _ARRAY_KEYS: Final = ("uniqueItems", "contains", "minContains", "maxContains")
 
-_ESCAPED_OR_CLASS: Final = re.compile(r"\\[^pP]|\[\^?[^\]][^\]]*\]")
+_ESCAPED_OR_CLASS: Final = re.compile(r"(?s)\\[^pP]|\[\^?(?!\])(?:\\.|[^\]\\])*+(?:\]|\\?\Z)")
+"""A class without an end takes the rest, so that no pattern is gone through more than once."""
+
 _PYTHON_OR_PERL: Final = re.compile(r"\\[pP]|\(\?P<|\(\?[a-zA-Z-]+[:)]|[*+][*+]|\[\]")
 """Unicode classes, Python's groups, flags, stacked quantifiers, a class that begins with its own end."""
 
