@@ -41,7 +41,7 @@ def extra_args(
 def _check(param: str, passed: Mapping[str, Any]) -> None:
     """Refuse what the engine cannot be sent, before it is sent."""
     level: list[Any] = [passed]
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST + 1):
         level = [value for outer in level for value in _values(outer)]
         if not level:
             return
