@@ -146,7 +146,7 @@ class TestAllowedTokenIds:
 class TestBadWords:
     @by_endpoint
     async def test_a_word_and_the_same_word_behind_a_space(self, path: str) -> None:
-        """Where the vocabulary writes both in as many tokens, as `wo` and ` wo`, and not where it does not, as `the`."""
+        """Where the vocabulary has both in as many tokens, as `wo` and ` wo`; not where it does not, as `the`."""
         engine = ScriptedEngine(steps(104))
         tokenizer = HfTokenizer(byte_level_bpe())
         app = application(engine, tokenizer=tokenizer, vocab_size=600)
