@@ -180,7 +180,7 @@ class TestJinjaChat:
         assert caught.value.param == "chat_template"
 
     def test_variables_reach_the_template_and_nothing_else(self, pretrained: PretrainedTokenizer) -> None:
-        template = "{{ a }}{{ padding is defined }}{{ documents[0].title }}{{ tools[0].name }}"
+        template = "{{ a }}{{ conversation is defined }}{{ documents[0].title }}{{ tools[0].name }}"
         kwargs: dict[str, Any] = {
             "a": 1,
             "b": 2,

@@ -35,12 +35,13 @@ async def chat_completions(
     answer = answer_to(request, body, "chatcmpl-", models)
     chat = lower(body, answer.id, defaults)
     reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    choices = reply.choices
     rows = Rows(
-        display=displays.of(reply.choices),
+        display=displays.of(choices),
         by_text=displays.by_text,
         alternatives=top_logprobs(body) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
         prompt_alternatives=prompt_logprobs(body),
     )
     if body.stream:
-        return EventStream(AnswerFrames(reply.choices, ChatChunks(reply, answer, rows)))
-    return await whole(request, reply.choices, chat_body(reply, answer, rows))
+        return EventStream(AnswerFrames(choices, ChatChunks(reply, answer, rows)))
+    return await whole(request, choices, chat_body(reply, answer, rows))
