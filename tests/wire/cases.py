@@ -1,7 +1,7 @@
 """Requests that are encoded here and were decoded by vLLM."""
 
 from domain.generation import GenerationRequest
-from domain.sampling import SamplingParams
+from domain.sampling import RepetitionDetection, SamplingParams
 from domain.structured_outputs import (
     Choice,
     Form,
@@ -56,6 +56,29 @@ REQUESTS = {
     "eos ignored": request("cmpl-5", [1], max_tokens=9, eos_token_id=2, stop_token_ids=[5], ignore_eos=True),
     "whole vocabulary": request("cmpl-6", [1], max_tokens=1, logprobs=-1, prompt_logprobs=-1, top_k=-1),
     "largest seed": request("cmpl-7", [1], max_tokens=1, seed=2**63 - 1),
+    "constrained": request(
+        "cmpl-9",
+        [1],
+        max_tokens=1,
+        logit_bias={5: -100.0, 49151: 0.25},
+        allowed_token_ids=[5, 49151],
+        bad_words_token_ids=[[1, 2], [3]],
+        repetition_detection=RepetitionDetection(max_pattern_size=9, min_pattern_size=2, min_count=3),
+        extra_args={
+            "a": "b",
+            "c": [1, 0.5, "d"],
+            "kv_transfer_params": {"do_remote_decode": True, "remote_block_ids": [[1]], "largest": 2**64 - 1},
+            "ec_transfer_params": {"x": None},
+        },
+    ),
+    "scheduled": GenerationRequest(
+        request_id="0_cmpl-10-0",
+        prompt_token_ids=[1],
+        sampling=SamplingParams(max_tokens=1),
+        priority=-7,
+        cache_salt="🧂",
+        session_id="s",
+    ),
     "schema": held_to(JsonSchema({"type": "object", "properties": {"é": {"maximum": 10**30}}})),
     "schema for guidance": held_to(JsonSchema({"type": "integer", "multipleOf": 2}), disable_any_whitespace=True),
     "schema for outlines": held_to(

@@ -21,7 +21,7 @@ from adapters.outbound.vllm_engine.wire import (
 )
 from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure
-from domain.generation import FinishReason, TokenDelta
+from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 from domain.structured_outputs import Regex, StructuredOutputs
@@ -86,6 +86,25 @@ def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     assert [read["defaults"][name] for name in stops] == [None, []]
     # min_tokens holds the end-of-answer token off even then
     assert [read["eos ignored"][name] for name in stops] == [None, [2, 5]]
+
+
+def test_vllm_read_what_constrains_the_tokens() -> None:
+    read = GOLDEN["requests"]["constrained"]["decoded"]["sampling_params"]
+    assert read["logit_bias"] == {"5": -100.0, "49151": 0.25}
+    assert read["allowed_token_ids"] == [5, 49151]
+    assert read["_bad_words_token_ids"] == [[1, 2], [3]]
+    assert read["repetition_detection"] == {"max_pattern_size": 9, "min_pattern_size": 2, "min_count": 3}
+    assert read["extra_args"] == REQUESTS["constrained"].sampling.extra_args
+    unconstrained = GOLDEN["requests"]["everything"]["decoded"]["sampling_params"]
+    for name in ("logit_bias", "allowed_token_ids", "_bad_words_token_ids", "repetition_detection", "extra_args"):
+        assert unconstrained[name] is None, name
+
+
+def test_vllm_read_how_to_schedule() -> None:
+    read = {name: case["decoded"] for name, case in GOLDEN["requests"].items()}
+    names = ("priority", "cache_salt", "session_id", "external_req_id")
+    assert [read["scheduled"][name] for name in names] == [-7, "🧂", "s", "0_cmpl-10-0"]
+    assert [read["everything"][name] for name in names] == [0, None, None, "chatcmpl-4"]
 
 
 def test_vllm_read_which_form_and_which_library() -> None:
@@ -223,6 +242,12 @@ def test_prompt_rows() -> None:
 def test_how_a_request_ends() -> None:
     assert delta("stopped") == TokenDelta([2], finish_reason=FinishReason.STOP, stop_reason=2)
     assert type(failure_of(output_of("failed"))) is EngineFailure
+
+
+def test_what_an_engine_leaves_to_others() -> None:
+    kv = {"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None}
+    assert delta("handed over").transfer == TransferParams(kv, {"x": 1})
+    assert delta("one token").transfer is None
 
 
 def test_an_engine_before_033_fails_over_a_form_that_does_not_compile() -> None:
