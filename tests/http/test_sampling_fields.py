@@ -39,7 +39,7 @@ async def refused(path: str, **fields: Any) -> str:
 
 @by_endpoint
 async def test_what_reaches_the_engine_as_it_is(path: str) -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "frequency_penalty": 0.25,
         "presence_penalty": -0.5,
         "repetition_penalty": 1.5,
@@ -244,7 +244,7 @@ class TestScheduling:
     @by_endpoint
     async def test_every_choice_has_it(self, path: str) -> None:
         engine = ScriptedEngine(steps(104))
-        fields = {"n": 3, "priority": 2, "cache_salt": "salt", "session_id": "s"}
+        fields: dict[str, Any] = {"n": 3, "priority": 2, "cache_salt": "salt", "session_id": "s"}
         await post(application(engine), path, question(path, **fields))
         assert [(one.priority, one.cache_salt, one.session_id) for one in engine.submitted] == [(2, "salt", "s")] * 3
 
