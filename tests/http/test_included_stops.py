@@ -13,7 +13,7 @@ from tests.http.serving import COMPLETIONS, application, by_endpoint, post, ques
 from tests.http.vocabulary import EOS, ROLE
 
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-INCLUDED = {"include_stop_str_in_output": True}
+INCLUDED: dict[str, Any] = {"include_stop_str_in_output": True}
 
 
 class TestStrings:
