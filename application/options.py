@@ -20,6 +20,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     """Whether every stream tells its usage, asked for or not."""
     tells_prompt_details: bool = False
     """Whether the usage says how many of the prompt's tokens were cached."""
+    tells_timing: bool = False
+    """Whether an answer of one choice says how long its engine took."""
     fingerprint_mode: FingerprintMode = "full"
     fingerprint_value: str | None = None
     """What a `custom` fingerprint is."""

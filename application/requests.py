@@ -17,6 +17,7 @@ class Scheduling(Struct, frozen=True, kw_only=True):
     priority: int = 0
     cache_salt: str | None = None
     session_id: str | None = None
+    data_parallel_rank: int | None = None
 
 
 class Truncation(Struct, frozen=True, kw_only=True):

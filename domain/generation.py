@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from domain.logprobs import LogprobColumns, joined_columns
 from domain.sampling import SamplingParams
+from domain.timing import EngineStart
 
 
 class FinishReason(StrEnum):
@@ -36,6 +37,8 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     cache_salt: str | None = None
     """Prompts share cached state only with those of the same salt."""
     session_id: str | None = None
+    data_parallel_rank: int | None = None
+    """Which of several engines is to take it, counted from 0; None: any."""
 
 
 class TransferParams(Struct, frozen=True, gc=False):
@@ -61,6 +64,10 @@ class TokenDelta(Struct, frozen=True, gc=False):
     """Prompt tokens that others may now find cached; likewise."""
     transfer: TransferParams | None = None
     """With any output; the last one holds."""
+    start: EngineStart | None = None
+    """With the first output only, when the engine tells."""
+    produced_at: float | None = None
+    """Seconds by the engine's own clock, when it tells."""
 
 
 class ScoredTokens(Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ from adapters.inbound.http.openai.models import list_models
 from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
+from adapters.inbound.http.sse import SilenceLimit
 from application.model import ModelDefaults
 from application.ports.engine import EngineCore
 from application.services.chat import CompleteChat
@@ -76,7 +77,10 @@ def build_app(container: Container, cors: CORSConfig | None = None) -> Litestar:
     def body_limit() -> BodyLimit:
         return container.body_limit()
 
-    wires = (complete_text, complete_chat, models, defaults, displays, engine, exposition, body_limit)
+    def silence_limit() -> SilenceLimit:
+        return container.silence_limit()
+
+    wires = (complete_text, complete_chat, models, defaults, displays, engine, exposition, body_limit, silence_limit)
     for wire in wires:
         wire()
     return Litestar(

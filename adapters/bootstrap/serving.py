@@ -17,6 +17,7 @@ from adapters.bootstrap.http_server import HttpServer, address_of, adopt, bind
 from adapters.bootstrap.models import Model, load_model
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.sse import SilenceLimit
 from application.ports.engine import EngineCore
 
 logger = logging.getLogger("northbound")
@@ -97,6 +98,7 @@ def build_container(settings: Settings, model: Model, engine: EngineCore) -> Con
         names=providers.Object(model.names),
         root=providers.Object(model.root),
         body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
+        silence_limit=providers.Object(SilenceLimit(settings.http.sse_keep_alive_interval)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from application.services.text_generation import TextGeneration
 from domain.generation import TextDelta, TokenUsage, TransferParams
 from domain.precedence import UsageShown
+from domain.timing import RequestTiming
 
 Arrival = tuple[int, TextDelta]
 """The index of a choice, and what its generation brought."""
@@ -18,10 +19,11 @@ class Choices(AsyncIterator[Arrival]):
     fails one of them fails the answer.
     """
 
-    def __init__(self, per_prompt: int, usage_shown: UsageShown) -> None:
+    def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool) -> None:
         """So many choices, one after the other, share a prompt."""
         self.usage_shown = usage_shown
         """Where the answer tells its usage: resolved."""
+        self._shows_timing = shows_timing
         self._per_prompt = per_prompt
         self._generations: list[TextGeneration] = []
         self._readers: list[asyncio.Task[None]] = []
@@ -60,6 +62,11 @@ class Choices(AsyncIterator[Arrival]):
         """What the engine said of the caches it leaves behind the first prompt."""
         told = [generation.transfer for generation in self._generations[: self._per_prompt]]
         return next((transfer for transfer in reversed(told) if transfer is not None), TransferParams())
+
+    @property
+    def timing(self) -> RequestTiming | None:
+        """How long the engine took so far; None where that is not told. Same as vLLM: several choices are not."""
+        return self._generations[0].timing if self._shows_timing and len(self._generations) == 1 else None
 
     async def start(self) -> None:
         """Wait for the first output of any choice."""

@@ -99,7 +99,7 @@ class GenerateText:
             forced=self._options.forces_usage,
             prompt_details=self._options.tells_prompt_details,
         )
-        choices = Choices(output.n, usage_shown)
+        choices = Choices(output.n, usage_shown, shows_timing=self._options.tells_timing)
         try:
             for prompt, child in admissions:
                 choices.add(await self._admit(prompt, child, output, show_token_ids))
@@ -156,6 +156,7 @@ class GenerateText:
                 priority=scheduling.priority,
                 cache_salt=scheduling.cache_salt,
                 session_id=scheduling.session_id,
+                data_parallel_rank=scheduling.data_parallel_rank,
             )
             for index in range(n)
         ]

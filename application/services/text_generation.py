@@ -10,6 +10,7 @@ from domain.detokenizer import Detokenizer
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
 from domain.prompt import Prompt
+from domain.timing import EngineStart, RequestTiming
 
 
 class TextGeneration(AsyncIterator[TextDelta]):
@@ -48,6 +49,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self._completion_tokens = 0
         self._cached_tokens: int | None = None
         self._created_cache_tokens: int | None = None
+        self._start = EngineStart(None, None, None)
+        self._last_output_at: float | None = None
 
     @property
     def usage(self) -> TokenUsage:
@@ -55,6 +58,11 @@ class TextGeneration(AsyncIterator[TextDelta]):
         return TokenUsage(
             len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens, self._created_cache_tokens
         )
+
+    @property
+    def timing(self) -> RequestTiming:
+        """Of what was read so far."""
+        return RequestTiming(self._start, self._last_output_at, self._completion_tokens)
 
     async def start(self) -> None:
         """Wait for the engine's first output: what it refuses is refused before the answer begins."""
@@ -64,6 +72,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
             await self._end("error")
             raise EngineFailure("The engine ended the request without an output.") from None
         self._cached_tokens, self._created_cache_tokens = first.cached_tokens, first.created_cache_tokens
+        self._start = first.start or self._start
         if self.scored_prompt is not None:
             self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
         if self._prompt_only:
@@ -116,6 +125,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
             await self._end("error")
             raise
         self.transfer = tokens.transfer or self.transfer
+        self._last_output_at = tokens.produced_at
         return tokens
 
     async def _end(self, reason: str) -> None:

@@ -60,6 +60,13 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
         "model",
         {"enable_prompt_tokens_details": True},
     ),
+    (
+        ["--enable-per-request-metrics"],
+        {"enable_per_request_metrics": True},
+        "model",
+        {"enable_per_request_metrics": True},
+    ),
+    (["--sse-keep-alive-interval", "15"], {"sse_keep_alive_interval": 15}, "http", {"sse_keep_alive_interval": 15}),
     (["--fingerprint-mode", "hash"], {"fingerprint_mode": "hash"}, "model", {"fingerprint_mode": "hash"}),
     (["--fingerprint-value", "f"], {"fingerprint_value": "f"}, "model", {"fingerprint_value": "f"}),
     (["--stream-interval", "4"], {"stream_interval": 4}, "model", {"stream_interval": 4}),

@@ -225,3 +225,9 @@ def test_bad_values(refused: Refusals, words: list[str], problem: str) -> None:
 def test_an_empty_value_unsets_a_flag(word: str) -> None:
     words = ["--host", word, "--uds", word, "--tokenizer", word, "--served-model-name", word, "--python", word]
     assert serve("m", *words) == serve("m")
+
+
+def test_times_of_an_engine_that_tells_none_are_refused(refused: Refusals) -> None:
+    said = refused.serve("m", "--enable-per-request-metrics", "--disable-log-stats")
+    assert said.startswith("--enable-per-request-metrics is of no use with --disable-log-stats")
+    assert serve("m", "--enable-per-request-metrics", "--no-disable-log-stats").model.enable_per_request_metrics

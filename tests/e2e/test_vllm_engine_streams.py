@@ -5,14 +5,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 import uvloop
+from msgspec import structs
 
 from adapters.outbound.vllm_engine.client import NumberTooLarge, ZmqEngineCore
 from adapters.outbound.vllm_engine.grammar_backends import FormNotSupported
 from adapters.outbound.vllm_engine.outputs import RefusedByEngine
+from adapters.outbound.vllm_engine.stream import merged
 from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
+    QUEUED,
+    SCHEDULED,
     EngineCoreOutput,
     EngineCoreOutputs,
+    EngineEvent,
     EngineStructuredOutputs,
     FinishCode,
     OutputError,
@@ -22,11 +27,12 @@ from adapters.outbound.vllm_engine.wire import (
     UtilityOutput,
     encode,
 )
-from application.ports.engine import EngineUnavailable
+from application.ports.engine import EngineUnavailable, NoSuchEngine
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.structured_outputs import Choice, JsonObject, Regex, StructuredOutputs
+from domain.timing import EngineStart
 from tests.e2e.engines import connected, read, request
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, soon
 
@@ -337,3 +343,36 @@ def test_the_same_on_uvloop() -> None:
             await soon(engine.died.wait())
 
     uvloop.run(scenario())
+
+
+async def test_times_are_the_engine_s_and_those_of_piled_up_steps_its_first_and_last(
+    engine: ZmqEngineCore, core: ScriptedEngineCore
+) -> None:
+    stream = await engine.submit(request())
+    internal_id = (await core.next_request()).request_id
+    preempted = [EngineEvent(3, 12.0), EngineEvent(SCHEDULED, 13.0)]
+    events = [EngineEvent(QUEUED, 10.0), EngineEvent(SCHEDULED, 11.0), *preempted]
+    await core.send(EngineCoreOutput(internal_id, [1], events=events), at=14.0)
+    await core.send(EngineCoreOutput(internal_id, [2], events=preempted), at=15.0)
+    await core.send(EngineCoreOutput(internal_id, [3], finish_reason=FinishCode.LENGTH), at=16.0)
+    deltas = await read(stream)
+    assert deltas[0].start == EngineStart(10.0, 11.0, 14.0)
+    assert [delta.start for delta in deltas[1:]] == [None] * (len(deltas) - 1)
+    assert deltas[-1].produced_at == 16.0
+
+
+def test_merged_steps_keep_when_the_first_and_the_last_was() -> None:
+    start = EngineStart(1.0, 2.0, 3.0)
+    steps = [TokenDelta([1], start=start, produced_at=3.0), TokenDelta([2], produced_at=4.0)]
+    assert (merged(steps).start, merged(steps).produced_at) == (start, 4.0)
+
+
+async def test_a_rank_names_the_engine() -> None:
+    async with ScriptedEngineCore(0) as first, ScriptedEngineCore(1) as second, connected(first, second) as engine:
+        for rank, core in ((1, second), (1, second), (0, first)):
+            await engine.submit(structs.replace(request(f"r{rank}"), data_parallel_rank=rank))
+            asked = await core.next_request()
+            assert (asked.external_req_id, asked.data_parallel_rank) == (f"r{rank}", rank)
+        for rank in (-1, 2):
+            with pytest.raises(NoSuchEngine):
+                await engine.submit(structs.replace(request("r"), data_parallel_rank=rank))

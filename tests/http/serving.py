@@ -13,6 +13,7 @@ from litestar.types import ASGIApp
 from adapters.bootstrap.app import build_app
 from adapters.bootstrap.container import Container
 from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.sse import SilenceLimit
 from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
 from application.model import ModelDefaults, ModelLimits
@@ -44,6 +45,7 @@ def container(
     max_logprobs: int = 20,
     max_output_tokens: int | None = None,
     body_limit: int = 32 << 20,
+    silence_limit: float = 0,
     defaults: ModelDefaults | None = None,
 ) -> Container:
     """`flag` is the server's --return-tokens-as-token-ids; `options` are all that it answers by, in its place."""
@@ -57,6 +59,7 @@ def container(
         names=list(names),
         root="models/m",
         body_limit=BodyLimit(body_limit),
+        silence_limit=SilenceLimit(silence_limit),
     )
 
 

@@ -1,5 +1,6 @@
 """What the server's flags make an answer tell, whatever a request asks for."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -8,8 +9,11 @@ from litestar import Litestar
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine
 from application.options import ServerOptions
+from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
+from domain.timing import EngineStart
 from tests.http.answers import chunks
+from tests.http.exchange import Exchange
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question
 
 PROMPT_TOKENS = {CHAT: 4, COMPLETIONS: 2}
@@ -166,3 +170,109 @@ class TestStreamInterval:
         asked = question(path, stream=True, stream_interval=request_s, return_token_ids=True)
         choices = [choice for chunk in chunks(await post(app, path, asked)) for choice in chunk["choices"]]
         assert [len(choice["token_ids"]) for choice in choices if "token_ids" in choice] == counts
+
+
+TIMED = [
+    TokenDelta([72], start=EngineStart(10.0, 10.5, 10.75), produced_at=10.75),
+    TokenDelta([105], produced_at=11.0),
+    TokenDelta([33], finish_reason=FinishReason.LENGTH, produced_at=11.25),
+]
+"""Queued half a second, and a token each quarter of one from then on."""
+
+METRICS = {
+    "time_to_first_token_ms": 250.0,
+    "generation_time_ms": 500.0,
+    "queue_time_ms": 500.0,
+    "mean_itl_ms": 250.0,
+    "tokens_per_second": 4.0,
+    "speculative_decoding": None,
+}
+
+
+class TestMetrics:
+    @by_endpoint
+    async def test_an_answer_tells_how_long_it_took(self, path: str) -> None:
+        answer = (await post(server(TIMED, tells_timing=True), path, question(path))).json()
+        assert list(answer["metrics"].items()) == list(METRICS.items())
+
+    @by_endpoint
+    async def test_a_stream_tells_it_with_its_usage(self, path: str) -> None:
+        app = server(TIMED, tells_timing=True)
+        stream = chunks(await post(app, path, question(path, stream=True, stream_options={"include_usage": True})))
+        *before, last = stream
+        assert last["metrics"] == {name: value for name, value in METRICS.items() if value is not None}
+        assert list(last)[-2:] == ["system_fingerprint", "metrics"]
+        assert not any("metrics" in chunk for chunk in before)
+        without_usage = chunks(await post(app, path, question(path, stream=True)))
+        assert not any("metrics" in chunk for chunk in without_usage)
+
+    @by_endpoint
+    async def test_what_depends_on_a_time_that_is_not_known_is_null(self, path: str) -> None:
+        one = [TokenDelta([72], finish_reason=FinishReason.LENGTH, start=EngineStart(None, 1.0, 2.0), produced_at=2.0)]
+        metrics = (await post(server(one, tells_timing=True), path, question(path))).json()["metrics"]
+        assert metrics == {
+            "time_to_first_token_ms": 1000.0,
+            "generation_time_ms": 0.0,
+            "queue_time_ms": None,
+            "mean_itl_ms": None,
+            "tokens_per_second": 1.0,
+            "speculative_decoding": None,
+        }
+        unknown = (await post(server(told(), tells_timing=True), path, question(path))).json()["metrics"]
+        assert unknown == dict.fromkeys(METRICS)
+        options = {"include_usage": True}
+        asked = question(path, stream=True, stream_options=options)
+        assert chunks(await post(server(told(), tells_timing=True), path, asked))[-1]["metrics"] == {}
+
+    @by_endpoint
+    async def test_not_of_several_choices_and_not_without_the_flag(self, path: str) -> None:
+        for app, fields in ((server(TIMED, tells_timing=True), {"n": 2}), (server(TIMED), {})):
+            assert (await post(app, path, question(path, **fields))).json()["metrics"] is None
+            asked = question(path, stream=True, stream_options={"include_usage": True}, **fields)
+            assert "metrics" not in chunks(await post(app, path, asked))[-1]
+
+    async def test_several_prompts_are_several_choices(self) -> None:
+        app = server(TIMED, tells_timing=True)
+        answer = await post(app, COMPLETIONS, question(COMPLETIONS, prompt=["a", "b"]))
+        assert answer.json()["metrics"] is None
+
+
+class TestKeepAlive:
+    @by_endpoint
+    async def test_a_silent_stream_sends_comments(self, path: str) -> None:
+        goes_on = asyncio.Event()
+        engine = ScriptedEngine([TokenDelta([72]), goes_on, TokenDelta([105], finish_reason=FinishReason.LENGTH)])
+        exchange = Exchange(application(engine, silence_limit=0.01), path, question(path, stream=True))
+        await exchange.until_received(b": keep-alive\n\n: keep-alive\n\n")
+        goes_on.set()
+        await exchange.end()
+        events = [event for event in exchange.received.split(b"\n\n") if event]
+        assert events[-1] == b"data: [DONE]"
+        assert {event for event in events if not event.startswith(b"data: ")} == {b": keep-alive"}
+
+    @by_endpoint
+    async def test_one_that_is_not_is_left_alone(self, path: str) -> None:
+        quiet, watched = [
+            await post(application(ScriptedEngine(told()), silence_limit=limit), path, question(path, stream=True))
+            for limit in (0, 60)
+        ]
+        assert b"keep-alive" not in watched.content
+        assert len(chunks(quiet)) == len(chunks(watched))
+
+    @by_endpoint
+    async def test_a_client_that_leaves_meanwhile_leaves_no_request(self, path: str) -> None:
+        engine = ScriptedEngine([TokenDelta([72]), asyncio.Event()])
+        exchange = Exchange(application(engine, silence_limit=0.01), path, question(path, stream=True))
+        await exchange.until_received(b": keep-alive\n\n")
+        exchange.leave()
+        await exchange.end()
+        assert not engine.running
+        assert len(engine.aborted) == 1
+
+    @by_endpoint
+    async def test_a_failure_ends_it_as_ever(self, path: str) -> None:
+        engine = ScriptedEngine([TokenDelta([72]), EngineFailure("lost")])
+        response = await post(application(engine, silence_limit=60), path, question(path, stream=True))
+        *_, error, done = response.text.strip().split("\n\n")
+        assert "lost" in error
+        assert done == "data: [DONE]"

@@ -127,7 +127,7 @@ def test_only_the_first_output_tells_of_the_prompt() -> None:
     assert numbers(scores.token_ids, frames).tolist()[::3] == [6, 7]
     assert first.prefill_stats is not None
     assert (first.prefill_stats.num_prompt_tokens, first.prefill_stats.num_cached_tokens) == (3, 0)
-    assert [event["type"] for event in first.events] == [1, 2]
+    assert [event.type for event in first.events or ()] == [1, 2]
     later, _ = bench.step()["r"]
     assert (later.new_prompt_logprobs_tensors, later.prefill_stats, later.events) == (None, None, None)
 

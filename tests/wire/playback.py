@@ -62,7 +62,7 @@ def application(engine: EngineCore, recorded: Recorded) -> Litestar:
                 {recorded["prompt"]: recorded["prompt_token_ids"]}, contents, recorded["specials"]
             ),
             chat_renderer=RecordedChat(recorded["prompt"]),
-            options=ServerOptions(),
+            options=ServerOptions(fingerprint_mode="none"),
             defaults=ModelDefaults(eos_token_id=recorded["eos_token_id"]),
             limits=ModelLimits(vocab_size=recorded["vocab_size"]),
             names=["smollm2"],

@@ -25,6 +25,7 @@ from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 from domain.structured_outputs import Regex, StructuredOutputs
+from domain.timing import EngineStart
 from tests.wire.cases import ARRIVAL_TIME, REQUESTS
 
 GOLDEN: dict[str, Any] = json.loads(Path(__file__).with_name("golden.json").read_text())
@@ -43,10 +44,10 @@ def output_of(name: str) -> EngineCoreOutput:
     return message_of(name).outputs[-1]
 
 
-def delta(name: str, is_first: bool = True, **wanted: Any) -> TokenDelta:
+def delta(name: str, is_first: bool = True, produced_at: float = 0.0, **wanted: Any) -> TokenDelta:
     output = output_of(name)
     assert failure_of(output) is None
-    return delta_of(output, frames_of(name), SamplingParams(**wanted), is_first)
+    return delta_of(output, frames_of(name), SamplingParams(**wanted), produced_at, is_first=is_first)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -187,6 +188,14 @@ def test_one_token() -> None:
 def test_the_first_output_brings_cached_tokens() -> None:
     assert delta("first output").cached_tokens == 8
     assert delta("first output", is_first=False).cached_tokens is None
+
+
+def test_the_first_output_brings_its_times() -> None:
+    first = delta("first output", produced_at=2.5)
+    assert (first.start, first.produced_at) == (EngineStart(1.0, 2.0, 2.5), 2.5)
+    later = delta("first output", is_first=False, produced_at=2.75)
+    assert (later.start, later.produced_at) == (None, 2.75)
+    assert delta("one token", produced_at=2.5).start == EngineStart(None, None, 2.5)
 
 
 def test_logprobs_in_place() -> None:

@@ -149,6 +149,18 @@ SHARED = (
         help="tell how many of the prompt's tokens were cached",
     ),
     Flag(
+        name="enable-per-request-metrics",
+        kind=SWITCH,
+        group="answers",
+        help="tell how long the engine took for an answer of one choice",
+    ),
+    Flag(
+        name="sse-keep-alive-interval",
+        kind=integer(0, metavar="SECONDS"),
+        group="serving",
+        help="how long a stream may be silent before it sends a comment; 0 for ever",
+    ),
+    Flag(
         name="fingerprint-mode",
         kind=choice("full", "hash", "custom", "none"),
         group="answers",

@@ -31,6 +31,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     root_path: str | None = None
     """A prefix that paths may have. None: none."""
     enable_request_id_headers: bool = False
+    sse_keep_alive_interval: int = 0
+    """Seconds after which a silent stream sends a comment; 0: never."""
     api_key: tuple[str, ...] = ()
     """None at all: whoever can connect may ask."""
     allowed_origins: tuple[str, ...] = ()
@@ -69,6 +71,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     return_tokens_as_token_ids: bool = False
     enable_force_include_usage: bool = False
     enable_prompt_tokens_details: bool = False
+    enable_per_request_metrics: bool = False
     fingerprint_mode: FingerprintMode = "full"
     fingerprint_value: str | None = None
     stream_interval: int = 1
@@ -155,6 +158,7 @@ def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
         response_role=model.response_role,
         forces_usage=model.enable_force_include_usage,
         tells_prompt_details=model.enable_prompt_tokens_details,
+        tells_timing=model.enable_per_request_metrics,
         fingerprint_mode=model.fingerprint_mode,
         fingerprint_value=model.fingerprint_value,
         stream_interval=model.stream_interval,

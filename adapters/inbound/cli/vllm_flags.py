@@ -89,7 +89,7 @@ _OF_THE_FRONTEND = (
     *_switches(
         False,
         """
-        enable-auto-tool-choice enable-log-outputs enable-log-requests enable-offline-docs enable-per-request-metrics
+        enable-auto-tool-choice enable-log-outputs enable-log-requests enable-offline-docs
         enable-scale-out enable-server-load-tracking enable-ssl-refresh enable-tokenizer-info-endpoint
         exclude-tools-when-tool-choice-none log-error-stack tokens-only trust-request-mm-kwargs
         """,
@@ -104,7 +104,6 @@ _OF_THE_FRONTEND = (
             "h11-max-incomplete-event-size": 4194304,
             "max-log-len": None,
             "reasoning-effort-map": None,
-            "sse-keep-alive-interval": 0,
             "ssl-ca-certs": None,
             "ssl-cert-reqs": 0,
             "ssl-certfile": None,

@@ -3,12 +3,20 @@
 from collections.abc import Sequence
 
 from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
-from adapters.outbound.vllm_engine.wire import EngineCoreOutput, FinishCode, OutputError
+from adapters.outbound.vllm_engine.wire import (
+    QUEUED,
+    SCHEDULED,
+    EngineCoreOutput,
+    EngineEvent,
+    FinishCode,
+    OutputError,
+)
 from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.sampling import SamplingParams
 from domain.structured_outputs import StructuredOutputs
+from domain.timing import EngineStart
 
 FINISH_REASONS: dict[int, FinishReason] = {
     FinishCode.STOP: FinishReason.STOP,
@@ -40,7 +48,9 @@ def failure_of(output: EngineCoreOutput, structured: StructuredOutputs | None = 
     return EngineFailure(f"The engine ended the request for reason {output.finish_reason}, which is not known here.")
 
 
-def delta_of(output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams, is_first: bool) -> TokenDelta:
+def delta_of(
+    output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams, produced_at: float, *, is_first: bool
+) -> TokenDelta:
     """The step of a request that did not fail. Raises MalformedTensor."""
     token_ids = output.new_token_ids
     logprobs = prompt_logprobs = None
@@ -61,8 +71,18 @@ def delta_of(output: EngineCoreOutput, frames: Sequence[bytes], wanted: Sampling
         output.stop_reason,
         None if prefill is None else prefill.num_cached_tokens,
         None if prefill is None else prefill.num_cache_creation_tokens,
-        transfer=_transfer(output),
+        _transfer(output),
+        _start(output.events or (), produced_at) if is_first else None,
+        produced_at or None,
     )
+
+
+def _start(events: Sequence[EngineEvent], produced_at: float) -> EngineStart | None:
+    """Same as vLLM: of several times that it was taken up, the first counts, and 0 is no time."""
+    if not events and not produced_at:
+        return None
+    times = {event.type: event.timestamp for event in reversed(events)}
+    return EngineStart(times.get(QUEUED) or None, times.get(SCHEDULED) or None, produced_at or None)
 
 
 def _transfer(output: EngineCoreOutput) -> TransferParams | None:

@@ -66,6 +66,7 @@ def engine_request(
         cache_salt=request.cache_salt,
         priority=request.priority,
         external_req_id=request.request_id,
+        data_parallel_rank=request.data_parallel_rank,
         session_id=request.session_id,
     )
 

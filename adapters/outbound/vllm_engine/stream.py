@@ -83,5 +83,7 @@ def merged(deltas: Sequence[TokenDelta]) -> TokenDelta:
         last.stop_reason,
         first.cached_tokens,
         first.created_cache_tokens,
-        transfer=next((delta.transfer for delta in reversed(deltas) if delta.transfer is not None), None),
+        next((delta.transfer for delta in reversed(deltas) if delta.transfer is not None), None),
+        first.start,
+        last.produced_at,
     )

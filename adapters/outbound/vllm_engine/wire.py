@@ -275,6 +275,19 @@ class OutputError(Struct):
     retryable: bool | None = None
 
 
+QUEUED: Final = 1
+SCHEDULED: Final = 2
+
+
+class EngineEvent(Struct, gc=False):
+    """What happened to a request before its output."""
+
+    type: int
+    """QUEUED, SCHEDULED, or what is not used here."""
+    timestamp: float
+    """Monotonic, in seconds, by the engine's clock."""
+
+
 class EngineCoreOutput032(Struct, array_like=True, gc=False):
     """What one engine step produced for one request, as 0.32 writes it."""
 
@@ -286,7 +299,7 @@ class EngineCoreOutput032(Struct, array_like=True, gc=False):
     finish_reason: int | None = None
     """A FinishCode, or one that is not known yet."""
     stop_reason: int | str | None = None
-    events: Any = None
+    events: Sequence[EngineEvent] | None = None
     kv_transfer_params: Any = None
     ec_transfer_params: Any = None
     trace_headers: Any = None

@@ -79,9 +79,35 @@ def stream_usage(usage: TokenUsage) -> bytes:
     )
 
 
+class Metrics(Struct, kw_only=True):
+    """`metrics` of an answer."""
+
+    time_to_first_token_ms: float | None
+    generation_time_ms: float | None
+    queue_time_ms: float | None
+    mean_itl_ms: float | None
+    tokens_per_second: float | None
+    speculative_decoding: None = None
+
+    @classmethod
+    def of(cls, choices: Choices) -> "Metrics | None":
+        """None where they are not told."""
+        timing = choices.timing
+        if timing is None:
+            return None
+        return cls(
+            time_to_first_token_ms=_ms(timing.first_output_s),
+            generation_time_ms=_ms(timing.generating_s),
+            queue_time_ms=_ms(timing.queued_s),
+            mean_itl_ms=_ms(timing.per_token_s),
+            tokens_per_second=timing.tokens_per_second,
+        )
+
+
 def usage_frame(head: bytes, choices: Choices, answer: Answer, *, is_chat: bool) -> bytes:
     """The last chunk of a stream that tells its usage at its end: it has no choices, and no nulls."""
     details = prompt_details(choices, is_chat=is_chat)
+    metrics = Metrics.of(choices)
     return b"".join(
         (
             head,
@@ -90,6 +116,7 @@ def usage_frame(head: bytes, choices: Choices, answer: Answer, *, is_chat: bool)
             b"" if details is None else b',"prompt_tokens_details":' + encode(_without_nulls(details)),
             b"}",
             fingerprint_json(answer),
+            b"" if metrics is None else b',"metrics":' + encode(_without_nulls(metrics)),
             b"}\n\n",
         )
     )
@@ -102,6 +129,10 @@ def fingerprint_json(answer: Answer) -> bytes:
 
 def _without_nulls(told: Struct) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(told).items() if value is not None}
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
 def ids_json(token_ids: Sequence[int] | None) -> bytes:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from adapters.inbound.http.openai.extensions import extra_args
+from adapters.inbound.http.openai.headers import SchedulingHeaders
 from adapters.inbound.http.openai.structured_outputs import (
     ResponseFormat,
     StructuredOutputFields,
@@ -201,16 +202,17 @@ def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool 
     )
 
 
-def lower_scheduling(body: SamplingFields) -> Scheduling:
+def lower_scheduling(body: SamplingFields, headers: SchedulingHeaders) -> Scheduling:
     salt = body.cache_salt
     if salt is not None and (not 1 <= len(salt) <= LONGEST_SALT or set(salt) & UNSALTY):
         message = f"cache_salt must have 1 to {LONGEST_SALT} characters, none of them @, /, \\ or NUL."
         raise InvalidField(message, "cache_salt")
-    session_id = body.session_id or (body.vllm_xargs or {}).get("session_id")
+    session_id = body.session_id or headers.session_id or (body.vllm_xargs or {}).get("session_id")
     return Scheduling(
-        priority=body.priority or 0,
+        priority=(body.priority or 0) if headers.priority is None else headers.priority,
         cache_salt=salt,
         session_id=session_id if session_id and isinstance(session_id, str) else None,
+        data_parallel_rank=headers.data_parallel_rank,
     )
 
 

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from adapters.inbound.http.openai.answer import (
     Answer,
+    Metrics,
     Usage,
     chunk_head,
     fingerprint_json,
@@ -55,7 +56,7 @@ class ChatBody(Struct, kw_only=True):
     prompt_text: str | None
     kv_transfer_params: Mapping[str, Any] | None
     ec_transfer_params: Mapping[str, Any] | None
-    metrics: None = None
+    metrics: Metrics | None
 
 
 class Rows(Struct, frozen=True):
@@ -117,6 +118,7 @@ async def chat_body(reply: Reply, answer: Answer, rows: Rows) -> bytes:
             prompt_text=reply.prompt_text,
             kv_transfer_params=choices.transfer.kv,
             ec_transfer_params=choices.transfer.ec,
+            metrics=Metrics.of(choices),
         )
     )
 

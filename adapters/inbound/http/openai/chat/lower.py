@@ -3,6 +3,7 @@
 from typing import Any
 
 from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest, ContentPart
+from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
     NotSupported,
@@ -27,7 +28,7 @@ UNBUILT_IN_MESSAGE = (
 )
 
 
-def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:
+def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream_options(body)
@@ -53,7 +54,7 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:
         bad_words=body.bad_words or (),
         truncation=lower_truncation(body),
         add_special_tokens=bool(body.add_special_tokens),
-        scheduling=lower_scheduling(body),
+        scheduling=lower_scheduling(body, headers),
         output=lower_output(body),
         max_tokens_field=field,
     )

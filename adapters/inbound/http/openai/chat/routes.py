@@ -13,7 +13,8 @@ from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
-from adapters.inbound.http.sse import EventStream, unless_gone
+from adapters.inbound.http.openai.headers import scheduling_headers
+from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
 from application.model import ModelDefaults
 from application.services.chat import CompleteChat
 from application.services.models import ServedModels
@@ -30,10 +31,11 @@ async def chat_completions(
     defaults: Injected[ModelDefaults],
     displays: Injected[TokenDisplays],
     body_limit: Injected[BodyLimit],
+    silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
     answer = answer_to(request, body, "chatcmpl-", models)
-    chat = lower(body, answer.id, defaults)
+    chat = lower(body, answer.id, defaults, scheduling_headers(request.headers))
     reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
     choices = reply.choices
     rows = Rows(
@@ -43,5 +45,5 @@ async def chat_completions(
         prompt_alternatives=prompt_logprobs(body),
     )
     if body.stream:
-        return EventStream(AnswerFrames(choices, ChatChunks(reply, answer, rows)))
+        return EventStream(AnswerFrames(choices, ChatChunks(reply, answer, rows)), silence_limit)
     return await whole(request, choices, chat_body(reply, answer, rows))

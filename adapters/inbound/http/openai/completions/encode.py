@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from adapters.inbound.http.openai.answer import (
     Answer,
+    Metrics,
     Usage,
     chunk_head,
     fingerprint_json,
@@ -45,7 +46,7 @@ class CompletionBody(Struct, kw_only=True):
     usage: Usage
     kv_transfer_params: Mapping[str, Any] | None
     ec_transfer_params: Mapping[str, Any] | None
-    metrics: None = None
+    metrics: Metrics | None
 
 
 class Rows(Struct, frozen=True):
@@ -145,6 +146,7 @@ async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes
             usage=Usage.of(choices, is_chat=False),
             kv_transfer_params=choices.transfer.kv,
             ec_transfer_params=choices.transfer.ec,
+            metrics=Metrics.of(choices),
         )
     )
 
