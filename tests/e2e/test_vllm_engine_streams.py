@@ -65,8 +65,8 @@ async def test_a_request_arrives(engine: ZmqEngineCore, core: ScriptedEngineCore
 async def test_tokens_come_back(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
     stream = await engine.submit(request())
     internal = (await core.next_request()).request_id
-    await core.step(internal, 104, prefill_stats=PrefillStats(num_cached_tokens=2))
-    assert await soon(anext(stream)) == TokenDelta([104], cached_tokens=2)
+    await core.step(internal, 104, prefill_stats=PrefillStats(num_cached_tokens=2, num_cache_creation_tokens=1))
+    assert await soon(anext(stream)) == TokenDelta([104], cached_tokens=2, created_cache_tokens=1)
     await core.step(internal, 105, 106)
     assert await soon(anext(stream)) == TokenDelta([105, 106])
     await core.step(internal, 2, finish_reason=FinishCode.STOP, stop_reason=2)

@@ -18,7 +18,7 @@ from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
 from tests.e2e.engines import connected
@@ -44,7 +44,7 @@ class RecordedChat(ChatRenderer):
     def __init__(self, prompt: str) -> None:
         self._prompt = prompt
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], rendering: Rendering) -> str:
         return self._prompt
 
 
