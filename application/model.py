@@ -1,8 +1,9 @@
 """What the served model is. Whoever prepares a request may read it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class ModelDefaults(Struct, frozen=True, kw_only=True):
@@ -20,6 +21,10 @@ class ModelDefaults(Struct, frozen=True, kw_only=True):
     repetition_penalty: float = 1.0
     max_tokens: int | None = None
     """None: as many as fit. Completions default to 16 all the same."""
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the chat template that a request may override, each by itself."""
+    trust_request_chat_template: bool = False
+    """Whether a request may bring its own template, which runs here."""
 
 
 class ModelLimits(Struct, frozen=True, kw_only=True):
@@ -28,3 +33,5 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     vocab_size: int
     max_logprobs: int = 20
     """The most alternatives a request may ask for; -1 is the whole vocabulary."""
+    max_output_tokens: int | None = None
+    """No answer is longer, whatever is asked. None: as long as fits."""

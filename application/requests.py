@@ -7,14 +7,41 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.sampling import SamplingParams
+
+
+class Scheduling(Struct, frozen=True, kw_only=True):
+    """What an engine is told about a request besides its sampling."""
+
+    priority: int = 0
+    cache_salt: str | None = None
+    session_id: str | None = None
+    data_parallel_rank: int | None = None
+
+
+class Truncation(Struct, frozen=True, kw_only=True):
+    """How many tokens of a prompt are kept, and which."""
+
+    tokens: int
+    """-1: as many as leave room for an output."""
+    keeps_end: bool = True
 
 
 class TextOutput(Struct, frozen=True, kw_only=True):
     """How a request wants what is generated for it to be shown."""
 
+    n: int = 1
+    """How many choices each prompt gets."""
     stop: Sequence[str] = ()
+    include_stop: bool = False
+    """Whether the string or token that stops the output is part of its text."""
+    interval: int = 1
+    """Tokens gathered before they are shown, but for the first and the last."""
+    usage_at_end: bool = False
+    """Streamed: end with a chunk that has the usage and no choices."""
+    usage_so_far: bool = False
+    """Streamed: put the usage so far into every chunk."""
     skip_special_tokens: bool = True
     return_tokens_as_token_ids: bool | None = None
     """None: absent or null, so the server's default holds."""
@@ -24,22 +51,37 @@ class TextOutput(Struct, frozen=True, kw_only=True):
     """Show no output at all: the prompt, and its scores, alone."""
 
 
-class Chat(Struct, frozen=True, kw_only=True):
-    """A conversation to answer, and how."""
+class TextRequest(Struct, frozen=True, kw_only=True):
+    """What chat and completions have in common."""
 
     request_id: str
-    messages: Sequence[Message]
     sampling: SamplingParams
     output: TextOutput
+    add_special_tokens: bool
+    """Whether the tokenizer puts around a text what it is configured to."""
+    bad_words: Sequence[str] = ()
+    """Words that must not come up."""
+    truncation: Truncation | None = None
+    scheduling: Scheduling = Scheduling()
+
+
+class Chat(TextRequest, frozen=True, kw_only=True):
+    """A conversation to answer, and how."""
+
+    messages: Sequence[Message]
+    rendering: Rendering = Rendering()
+    echo: bool = False
+    """Repeat the final message before the answer, if it is of who answers."""
+    return_prompt_text: bool = False
+    """Show the conversation as the template wrote it."""
+    add_special_tokens: bool = False
     max_tokens_field: str = "max_tokens"
     """Which of the two fields that limit the answer the caller used."""
 
 
-class Completion(Struct, frozen=True, kw_only=True):
+class Completion(TextRequest, frozen=True, kw_only=True):
     """A text to go on with, and how."""
 
-    request_id: str
     prompts: Sequence[str | Sequence[int]]
     """Each a choice of its own, in this order."""
-    sampling: SamplingParams
-    output: TextOutput
+    add_special_tokens: bool = True

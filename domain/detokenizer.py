@@ -25,6 +25,7 @@ class Detokenizer:
         *,
         hides_special: bool = True,
         stop: Sequence[str] = (),
+        include_stop: bool = False,
         min_tokens: int = 0,
         prompt_tail: bytes = b"",
         text_start: int = 0,
@@ -34,10 +35,11 @@ class Detokenizer:
         the choice's text: 0 unless the prompt is echoed."""
         self._piece_of = piece_of
         self._hides_special = hides_special
+        self._include_stop = include_stop
         self._reader = Utf8Reader(prompt_tail)
         self._texts = TokenTexts(prompt_tail)
         self._offset = text_start
-        self._scanner = StopStringScanner(stop) if stop else None
+        self._scanner = StopStringScanner(stop, include_stop) if stop else None
         self._min_tokens = min_tokens
         self._seen = 0
 
@@ -45,7 +47,7 @@ class Detokenizer:
         token_ids = delta.token_ids
         pieces = [self._piece_of(token_id) for token_id in token_ids]
         shown = [not (self._hides_special and piece.is_special) for piece in pieces]
-        if pieces and delta.finish_reason is FinishReason.STOP:
+        if pieces and delta.finish_reason is FinishReason.STOP and not self._include_stop:
             shown[-1] = False  # the token that stopped it
 
         text, kept = self._show(pieces, shown)

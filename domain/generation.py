@@ -1,12 +1,15 @@
 """A generation: what is asked of an engine, and what comes of it, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 
-from domain.logprobs import LogprobColumns
+from domain.logprobs import LogprobColumns, joined_columns
 from domain.sampling import SamplingParams
+from domain.timing import EngineStart
 
 
 class FinishReason(StrEnum):
@@ -29,6 +32,20 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     """The caller's. Engines that need it unique make their own of it."""
     prompt_token_ids: Sequence[int]
     sampling: SamplingParams
+    priority: int = 0
+    """Lower is served earlier, by engines that schedule by it."""
+    cache_salt: str | None = None
+    """Prompts share cached state only with those of the same salt."""
+    session_id: str | None = None
+    data_parallel_rank: int | None = None
+    """Which of several engines is to take it, counted from 0; None: any."""
+
+
+class TransferParams(Struct, frozen=True, gc=False):
+    """What an engine says of the caches it leaves behind a request, for whoever goes on with it elsewhere."""
+
+    kv: Mapping[str, Any] | None = None
+    ec: Mapping[str, Any] | None = None
 
 
 class TokenDelta(Struct, frozen=True, gc=False):
@@ -43,6 +60,14 @@ class TokenDelta(Struct, frozen=True, gc=False):
     stop_reason: StopReason | None = None
     cached_tokens: int | None = None
     """Prompt tokens that were not computed anew; with the first output only, when the engine tells."""
+    created_cache_tokens: int | None = None
+    """Prompt tokens that others may now find cached; likewise."""
+    transfer: TransferParams | None = None
+    """With any output; the last one holds."""
+    start: EngineStart | None = None
+    """With the first output only, when the engine tells."""
+    produced_at: float | None = None
+    """Seconds by the engine's own clock, when it tells."""
 
 
 class ScoredTokens(Struct, frozen=True, gc=False):
@@ -76,9 +101,37 @@ class TextDelta(Struct, frozen=True, gc=False):
     stop_reason: StopReason | None = None
 
 
+def joined(deltas: Sequence[TextDelta]) -> TextDelta:
+    """Several deltas of one generation, in their order, as one."""
+    if len(deltas) == 1:
+        return deltas[0]
+    scored = [delta.scored for delta in deltas if delta.scored is not None and delta.scored.columns is not None]
+    last = deltas[-1]
+    return TextDelta(
+        "".join([delta.text for delta in deltas]),
+        [token_id for delta in deltas for token_id in delta.token_ids],
+        _joined_rows(scored) if scored else None,
+        last.finish_reason,
+        last.stop_reason,
+    )
+
+
+def _joined_rows(parts: Sequence[ScoredTokens]) -> ScoredTokens:
+    return ScoredTokens(
+        list(chain.from_iterable(part.token_ids for part in parts)),
+        list(chain.from_iterable(part.texts for part in parts)),
+        list(chain.from_iterable(part.offsets for part in parts)),
+        list(chain.from_iterable(part.contexts for part in parts)),
+        joined_columns([part.columns for part in parts if part.columns is not None]),
+        parts[0].hides_special,
+    )
+
+
 class TokenUsage(Struct, frozen=True, gc=False):
     """Tokens that a request took."""
 
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int | None = None
+    """Of the prompt. None where the engine does not tell."""
+    created_cache_tokens: int | None = None

@@ -1,6 +1,7 @@
 """Logprob values: columns per engine step, never an object per token."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -36,6 +37,16 @@ class LogprobColumns(Struct, frozen=True, gc=False):
             return self
         end = rows * self.width
         return LogprobColumns(self.width, self.token_ids[:end], self.logprobs[:end], self.ranks[:rows])
+
+
+def joined_columns(parts: Sequence[LogprobColumns]) -> LogprobColumns:
+    """Rows of one width, one part after the other."""
+    return LogprobColumns(
+        parts[0].width,
+        list(chain.from_iterable(part.token_ids for part in parts)),
+        list(chain.from_iterable(part.logprobs for part in parts)),
+        list(chain.from_iterable(part.ranks for part in parts)),
+    )
 
 
 def placeholder(token_id: int) -> str:

@@ -32,6 +32,12 @@ class Prompt(Struct, frozen=True, gc=False):
     offsets: Sequence[int] | None = None
     """Where each token starts in `text`, in characters, if its tokens do not read as it; None: where they end up."""
 
+    def truncated(self, tokens: int, keeps_end: bool) -> "Prompt":
+        """The first or the last so many tokens. What is cut is a token sequence, no text any more."""
+        if tokens >= len(self.token_ids):
+            return self
+        return Prompt(self.token_ids[len(self.token_ids) - tokens :] if keeps_end else self.token_ids[:tokens])
+
     def check(self, vocab_size: int, max_model_len: int, param: str) -> None:
         """Refuse what no model of that vocabulary and context can take; `param` names the request field."""
         if not self.token_ids:

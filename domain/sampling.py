@@ -1,11 +1,13 @@
 """How tokens are chosen, and the ranges in which that is defined."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any
 
 from msgspec import Struct
 
 from domain.errors import RequestError
+from domain.structured_outputs import StructuredOutputs
 
 GREEDY_BELOW = 1e-5
 """A lower temperature is greedy sampling. Same as vLLM."""
@@ -19,6 +21,23 @@ LOWEST_TEMPERATURE = 0.01
 
 class OutOfRange(RequestError):
     """A sampling parameter lies outside the range in which it is defined."""
+
+
+class RepetitionDetection(Struct, frozen=True, kw_only=True):
+    """Ends an answer that repeats itself."""
+
+    max_pattern_size: int = 0
+    """Tokens of the longest pattern looked for; 0 looks for none."""
+    min_pattern_size: int = 0
+    min_count: int = 0
+    """How often a pattern must follow itself."""
+
+    def __post_init__(self) -> None:
+        name = "repetition_detection"
+        sizes = 0 <= self.min_pattern_size <= self.max_pattern_size
+        _check(name, self.min_pattern_size, sizes, "of sizes with 0 <= min_pattern_size <= max_pattern_size")
+        enough = self.max_pattern_size == 0 or self.min_count >= 2
+        _check(name, self.min_count, enough, "of a min_count of at least 2")
 
 
 class SamplingParams(Struct, frozen=True, kw_only=True):
@@ -44,6 +63,17 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     """Alternatives scored beside each sampled token; -1 is the whole vocabulary, None is no scores at all."""
     prompt_logprobs: int | None = None
     """The same for each scored position of the prompt."""
+    logit_bias: Mapping[int, float] | None = None
+    """What is added to the logit of each of these ids."""
+    allowed_token_ids: Sequence[int] | None = None
+    """Only these ids are sampled; None: any."""
+    bad_words_token_ids: Sequence[Sequence[int]] | None = None
+    """Token sequences that are never completed."""
+    repetition_detection: RepetitionDetection | None = None
+    structured_outputs: StructuredOutputs | None = None
+    """The form that the output is held to; None: any."""
+    extra_args: Mapping[str, Any] | None = None
+    """What the engine's own extensions are told, passed on as it came."""
     logprob_token_ids: Sequence[int] | None = None
     """Score these ids beside each sampled token, in this order, instead of the most likely ones."""
 

@@ -6,29 +6,32 @@ from collections.abc import Sequence
 class StopStringScanner:
     """Finds the stop string that completes first, and holds back only what can still become one.
 
-    Ties go to the string listed first. A string is matched wherever tokens cut it, and never shown.
+    Ties go to the string listed first. A string is matched wherever tokens cut it, and not shown, unless the scanner
+    `includes` it: then nothing is held back.
     """
 
-    def __init__(self, stop: Sequence[str]) -> None:
+    def __init__(self, stop: Sequence[str], includes: bool = False) -> None:
         self._stop = stop
+        self._includes = includes
         self._held = ""
         self.matched: str | None = None
 
     def feed(self, text: str, armed: bool = True) -> str:
         """What is now safe to show. A string that completes in unarmed text does not count."""
         buffer = self._held + text
+        shown = len(self._held) if self._includes else 0
         if armed and (match := self._first_match(buffer)):
             start, self.matched = match
             self._held = ""
-            return buffer[:start]
-        keep = self._length_to_hold(buffer)
-        self._held = buffer[len(buffer) - keep :]
-        return buffer[: len(buffer) - keep]
+            return buffer[shown : start + len(self.matched) if self._includes else start]
+        end = len(buffer) - self._length_to_hold(buffer)
+        self._held = buffer[end:]
+        return buffer[shown:] if self._includes else buffer[:end]
 
     def flush(self) -> str:
         """What was held, once the stream ends."""
         held, self._held = self._held, ""
-        return held
+        return "" if self._includes else held
 
     def _first_match(self, buffer: str) -> tuple[int, str] | None:
         best: tuple[int, int, str] | None = None

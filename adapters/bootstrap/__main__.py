@@ -10,6 +10,7 @@ from adapters.bootstrap.engines import run_mock_engine
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
 from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
+from adapters.outbound.jinja_chat.template import ChatTemplateNotLoadable
 from domain.errors import EngineFailure
 
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from adapters.bootstrap.serving import serve
 
         return serve(settings)
-    except (CannotListen, ModelNotLoadable, EngineFailure) as failure:
+    except (CannotListen, ModelNotLoadable, ChatTemplateNotLoadable, EngineFailure) as failure:
         print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
         return 1
 

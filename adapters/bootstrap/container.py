@@ -7,6 +7,7 @@ from dependency_injector import containers, providers
 
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.openai.exchange import TokenDisplays
+from adapters.inbound.http.sse import SilenceLimit
 from adapters.outbound.prometheus.metrics import PrometheusMetrics
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
@@ -35,11 +36,14 @@ class Container(containers.DeclarativeContainer):
     root: providers.Dependency[str] = providers.Dependency()
     """Where the model was loaded from."""
     body_limit: providers.Dependency[BodyLimit] = providers.Dependency()
+    silence_limit: providers.Dependency[SilenceLimit] = providers.Dependency(default=SilenceLimit(0))
 
     metrics = providers.Singleton(PrometheusMetrics, names.provided[0])
     render = providers.Singleton(Render, tokenizer, chat_renderer)
-    generate = providers.Singleton(GenerateText, engine, tokenizer, options, defaults, limits, metrics)
+    generate = providers.Singleton(GenerateText, engine, tokenizer, render, options, defaults, limits, metrics)
     complete_text = providers.Singleton(CompleteText, render, generate)
-    complete_chat = providers.Singleton(CompleteChat, render, generate)
-    models = providers.Singleton(ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine)
+    complete_chat = providers.Singleton(CompleteChat, render, generate, options)
+    models = providers.Singleton(
+        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
+    )
     displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

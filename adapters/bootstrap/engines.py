@@ -48,6 +48,7 @@ async def open_engine(settings: ServeSettings | FrontendSettings, model: Model) 
 def _connect(settings: ServeSettings | FrontendSettings) -> AbstractAsyncContextManager[ZmqEngineCore]:
     timeout = settings.handshake.engine_ready_timeout_s
     versions = settings.handshake.allow_engine_version
+    grammar_backend = settings.handshake.structured_outputs_backend
     if isinstance(settings, FrontendSettings):
         return connect_supervised(
             input_fd=settings.input_listener_fd,
@@ -56,6 +57,7 @@ def _connect(settings: ServeSettings | FrontendSettings) -> AbstractAsyncContext
             engine_count=settings.engine_count,
             ready_timeout=timeout,
             allow_engine_version=versions,
+            grammar_backend=grammar_backend,
         )
     host, port = settings.data_parallel_address, settings.data_parallel_rpc_port or 0
     if settings.starts_engine:
@@ -67,13 +69,21 @@ def _connect(settings: ServeSettings | FrontendSettings) -> AbstractAsyncContext
             data_parallel_size=settings.data_parallel_size,
             data_parallel_size_local=settings.data_parallel_size_local,
         )
-        return connect_managed(command, host=host, port=port, ready_timeout=timeout, allow_engine_version=versions)
+        return connect_managed(
+            command,
+            host=host,
+            port=port,
+            ready_timeout=timeout,
+            allow_engine_version=versions,
+            grammar_backend=grammar_backend,
+        )
     return connect_external(
         host=host,
         port=port,
         engine_count=settings.data_parallel_size,
         ready_timeout=timeout,
         allow_engine_version=versions,
+        grammar_backend=grammar_backend,
     )
 
 

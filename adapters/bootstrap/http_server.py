@@ -6,7 +6,7 @@ import socket
 from collections.abc import Generator
 
 import uvicorn
-from litestar import Litestar
+from litestar.types import ASGIApp
 
 LAST_WORDS_S = 2
 """How long a client that reads slowly has for the end of its answer, before it is cut off."""
@@ -15,7 +15,7 @@ LAST_WORDS_S = 2
 class HttpServer:
     """Serves until told to stop."""
 
-    def __init__(self, app: Litestar, listener: socket.socket, *, keep_alive_s: int, drain_s: int) -> None:
+    def __init__(self, app: ASGIApp, listener: socket.socket, *, keep_alive_s: int, drain_s: int) -> None:
         """After `stop`, running exchanges have `drain_s` seconds, and some for their last words, to end."""
         self._listener = listener
         self._server = _Uvicorn(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from adapters.inbound.cli.settings import ModelSettings
 from adapters.outbound.byte_tokenizer.chat import PlainChat
@@ -10,7 +10,8 @@ from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE,
 from adapters.outbound.hf_tokenizer.loading import load_tokenizer
 from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
-from adapters.outbound.jinja_chat.renderer import JinjaChat
+from adapters.outbound.jinja_chat.renderer import JinjaChat, TemplateTokenizer
+from adapters.outbound.jinja_chat.template import read_chat_template
 from application.model import ModelDefaults, ModelLimits
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
@@ -30,7 +31,8 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 def load_model(settings: ModelSettings) -> Model:
-    """Raises ModelNotLoadable with one line that says what is missing. Takes a second or so for a real model."""
+    """Raises ModelNotLoadable or ChatTemplateNotLoadable with one line that says what is missing. Takes a second or so
+    for a real model."""
     if settings.model is None:
         return Model(
             root="mock",
@@ -51,6 +53,7 @@ def load_model(settings: ModelSettings) -> Model:
         settings.model,
         revision=settings.revision,
         generation_config=settings.generation_config,
+        override=settings.override_generation_config or {},
         eos_token_id=loaded.eos_token_id,
         tokenizer_vocab_size=tokenizer.vocab_size,
     )
@@ -58,7 +61,18 @@ def load_model(settings: ModelSettings) -> Model:
         root=settings.model,
         names=settings.served_model_names,
         tokenizer=tokenizer,
-        chat_renderer=JinjaChat(loaded),
-        defaults=facts.defaults,
-        limits=ModelLimits(vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs),
+        chat_renderer=_chat_renderer(loaded, settings),
+        defaults=structs.replace(
+            facts.defaults,
+            chat_template_kwargs=settings.default_chat_template_kwargs or {},
+            trust_request_chat_template=settings.trust_request_chat_template,
+        ),
+        limits=ModelLimits(
+            vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs, max_output_tokens=facts.max_output_tokens
+        ),
     )
+
+
+def _chat_renderer(loaded: TemplateTokenizer, settings: ModelSettings) -> JinjaChat:
+    template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
+    return JinjaChat(loaded, template, settings.chat_template_content_format)

@@ -11,13 +11,14 @@ import uvloop
 from dependency_injector import providers
 
 from adapters.bootstrap.addresses import address_of, adopt, bind, listen
-from adapters.bootstrap.app import build_app
+from adapters.bootstrap.app import build_server_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
 from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.models import Model, load_model
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.sse import SilenceLimit
 from application.ports.engine import EngineCore
 
 logger = logging.getLogger("northbound")
@@ -66,7 +67,7 @@ async def _serve_until(
     stop: asyncio.Event, settings: Settings, container: Container, engine: OpenEngine, bound: socket.socket
 ) -> int:
     server = HttpServer(
-        build_app(container),
+        build_server_app(container, settings.http),
         bound,
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
@@ -101,6 +102,7 @@ def build_container(settings: Settings, model: Model, engine: EngineCore) -> Con
         names=providers.Object(model.names),
         root=providers.Object(model.root),
         body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
+        silence_limit=providers.Object(SilenceLimit(settings.http.sse_keep_alive_interval)),
     )
 
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Protocol, Self
 
-from domain.errors import EngineFailure
+from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest, TokenDelta
 
 
@@ -13,6 +13,16 @@ class EngineUnavailable(EngineFailure):
 
 class EngineDead(EngineFailure):
     """The engine is gone and does not come back."""
+
+
+class NoSuchEngine(RequestError):
+    """The request names an engine by a rank that there is none of."""
+
+
+def check_rank(rank: int | None, engines: int) -> None:
+    """Whether one of so many engines has the rank. Raises NoSuchEngine."""
+    if rank is not None and not 0 <= rank < engines:
+        raise NoSuchEngine(f"data_parallel_rank must be in [0, {engines}), got {rank}.", "data_parallel_rank")
 
 
 class TokenStream(Protocol):
@@ -55,7 +65,8 @@ class EngineCore(Protocol):
 
     @abstractmethod
     async def submit(self, request: GenerationRequest) -> TokenStream:
-        """Admit the request. Raises EngineUnavailable if it cannot be taken now, EngineDead if it never will be.
+        """Admit the request. Raises EngineUnavailable if it cannot be taken now, EngineDead if it never will be, and
+        RequestError for what this engine does not do: NoSuchEngine where no engine has the rank.
 
         Several requests may have the same request id."""
 

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from application.services.text_generation import TextGeneration
-from domain.generation import TextDelta, TokenUsage
+from domain.generation import TextDelta, TokenUsage, TransferParams
+from domain.precedence import UsageShown
+from domain.timing import RequestTiming
 
 Arrival = tuple[int, TextDelta]
 """The index of a choice, and what its generation brought."""
@@ -17,7 +19,12 @@ class Choices(AsyncIterator[Arrival]):
     fails one of them fails the answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool) -> None:
+        """So many choices, one after the other, share a prompt."""
+        self.usage_shown = usage_shown
+        """Where the answer tells its usage: resolved."""
+        self._shows_timing = shows_timing
+        self._per_prompt = per_prompt
         self._generations: list[TextGeneration] = []
         self._readers: list[asyncio.Task[None]] = []
         self._arrivals: asyncio.Queue[Arrival | Exception | None] = asyncio.Queue()
@@ -44,10 +51,22 @@ class Choices(AsyncIterator[Arrival]):
         """Tokens of all choices so far."""
         usages = [generation.usage for generation in self._generations]
         return TokenUsage(
-            sum(usage.prompt_tokens for usage in usages),
+            sum(usage.prompt_tokens for usage in usages[:: self._per_prompt]),
             sum(usage.completion_tokens for usage in usages),
-            usages[0].cached_tokens,
+            _sum([usage.cached_tokens for usage in usages[:: self._per_prompt]]),
+            _sum([usage.created_cache_tokens for usage in usages[:: self._per_prompt]]),
         )
+
+    @property
+    def transfer(self) -> TransferParams:
+        """What the engine said of the caches it leaves behind the first prompt."""
+        told = [generation.transfer for generation in self._generations[: self._per_prompt]]
+        return next((transfer for transfer in reversed(told) if transfer is not None), TransferParams())
+
+    @property
+    def timing(self) -> RequestTiming | None:
+        """How long the engine took so far; None where that is not told. Same as vLLM: several choices are not."""
+        return self._generations[0].timing if self._shows_timing and len(self._generations) == 1 else None
 
     async def start(self) -> None:
         """Wait for the first output of any choice."""
@@ -93,3 +112,9 @@ class Choices(AsyncIterator[Arrival]):
                 self._arrivals.put_nowait((index, delta))
         except Exception as failure:
             self._arrivals.put_nowait(failure)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """None where one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -16,11 +16,10 @@ class CompleteText:
         self._generate = generate
 
     async def __call__(self, completion: Completion) -> Choices:
-        output, sampling = completion.output, completion.sampling
-        locate = output.echo and sampling.prompt_logprobs is not None
+        locate = completion.output.echo and completion.sampling.prompt_logprobs is not None
         # Same as vLLM: the engine knows each prompt by its place.
         prompts = {
-            f"{completion.request_id}-{index}": self._render.text(prompt, locate)
+            f"{completion.request_id}-{index}": self._render.text(prompt, completion.add_special_tokens, locate)
             for index, prompt in enumerate(completion.prompts)
         }
-        return await self._generate(prompts, sampling, output, FIELDS)
+        return await self._generate(completion, prompts, FIELDS)

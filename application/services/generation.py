@@ -11,13 +11,15 @@ from application.options import ServerOptions
 from application.ports.engine import EngineCore
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
-from application.requests import TextOutput
+from application.requests import TextOutput, TextRequest, Truncation
 from application.services.choices import Choices
+from application.services.render import Render
 from application.services.text_generation import TextGeneration
 from domain.detokenizer import Detokenizer, PromptReading, read_prompt
+from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
-from domain.precedence import shows_token_ids
+from domain.precedence import shows_token_ids, shows_usage
 from domain.prompt import Prompt, check_in_vocabulary
 from domain.sampling import SamplingParams
 from domain.token_text import unfinished_character
@@ -32,6 +34,14 @@ class FieldNames(Struct, frozen=True):
     prompt: str
     alternatives: str
     max_tokens: str
+
+
+class SameChoices(RequestError):
+    """Several choices were asked for that cannot differ."""
+
+
+class TruncationTooLong(RequestError):
+    """A prompt was to be cut to more than the model's context holds."""
 
 
 class OutputStart(NamedTuple):
@@ -52,6 +62,7 @@ class GenerateText:
         self,
         engine: EngineCore,
         tokenizer: Tokenizer,
+        render: Render,
         options: ServerOptions,
         defaults: ModelDefaults,
         limits: ModelLimits,
@@ -59,55 +70,96 @@ class GenerateText:
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
+        self._render = render
         self._options = options
         self._defaults = defaults
         self._limits = limits
         self._metrics = metrics
 
-    async def __call__(
-        self,
-        prompts: Mapping[str, Prompt],
-        sampling: SamplingParams,
-        output: TextOutput,
-        fields: FieldNames,
-    ) -> Choices:
-        """Admit one request per prompt, under the id it comes with, and wait for the first output of any.
+    async def __call__(self, request: TextRequest, prompts: Mapping[str, Prompt], fields: FieldNames) -> Choices:
+        """Admit `request.output.n` requests per prompt, under the id it comes with, and wait for the first output of
+        any. Choices are in the order of prompts, those of one prompt together.
 
         Raises RequestError for what this model does not take, EngineFailure when the engine cannot; then none is left.
         """
-        requests = [self._request(request_id, prompt, sampling, fields) for request_id, prompt in prompts.items()]
+        output = request.output
+        sampling = self._sampling(request, fields)
+        admissions = [
+            (prompt, child)
+            for request_id, prompt in prompts.items()
+            for prompt in [self._fitted(prompt, request.truncation, fields)]
+            for child in self._children(request_id, prompt, sampling, request, fields)
+        ]
         show_token_ids = shows_token_ids(
             output.return_tokens_as_token_ids, self._options.default_return_tokens_as_token_ids
         )
-        choices = Choices()
+        usage_shown = shows_usage(
+            at_end=output.usage_at_end,
+            so_far=output.usage_so_far,
+            forced=self._options.forces_usage,
+            prompt_details=self._options.tells_prompt_details,
+        )
+        choices = Choices(output.n, usage_shown, shows_timing=self._options.tells_timing)
         try:
-            for prompt, request in zip(prompts.values(), requests, strict=True):
-                choices.add(await self._admit(prompt, request, output, show_token_ids))
+            for prompt, child in admissions:
+                choices.add(await self._admit(prompt, child, output, show_token_ids))
             await choices.start()
         except BaseException:
             await choices.aclose()
             raise
         return choices
 
-    def _request(
-        self, request_id: str, prompt: Prompt, sampling: SamplingParams, fields: FieldNames
-    ) -> GenerationRequest:
-        max_model_len, limits = self._engine.max_model_len, self._limits
-        prompt.check(limits.vocab_size, max_model_len, fields.prompt)
+    def _sampling(self, request: TextRequest, fields: FieldNames) -> SamplingParams:
+        """What is asked of the engine, but for what depends on the prompt."""
+        sampling, limits = request.sampling, self._limits
         check_alternatives(fields.alternatives, sampling.logprobs, limits.max_logprobs, limits.vocab_size)
         check_alternatives("prompt_logprobs", sampling.prompt_logprobs, limits.max_logprobs, limits.vocab_size)
-        check_in_vocabulary("logprob_token_ids", sampling.logprob_token_ids or (), limits.vocab_size)
-        check_in_vocabulary("stop_token_ids", sampling.stop_token_ids, limits.vocab_size)
-        return GenerationRequest(
-            request_id=request_id,
-            prompt_token_ids=prompt.token_ids,
-            sampling=msgspec.structs.replace(
-                sampling,
-                max_tokens=prompt.max_tokens(sampling.max_tokens, max_model_len, fields.max_tokens),
-                eos_token_id=self._defaults.eos_token_id,
-                stop_token_ids=self._stop_token_ids(sampling),
-            ),
+        for name in ("logprob_token_ids", "stop_token_ids", "allowed_token_ids", "logit_bias"):
+            check_in_vocabulary(name, getattr(sampling, name) or (), limits.vocab_size)
+        if request.output.n > 1 and sampling.is_greedy:
+            raise SameChoices("n must be 1 with greedy sampling: all choices would be the same.", "n")
+        return msgspec.structs.replace(
+            sampling,
+            eos_token_id=self._defaults.eos_token_id,
+            stop_token_ids=self._stop_token_ids(sampling),
+            bad_words_token_ids=self._render.banned(request.bad_words) or None,
         )
+
+    def _fitted(self, prompt: Prompt, truncation: Truncation | None, fields: FieldNames) -> Prompt:
+        max_model_len = self._engine.max_model_len
+        if truncation is not None:
+            if truncation.tokens > max_model_len:
+                message = f"truncate_prompt_tokens of {truncation.tokens} is greater than the context, {max_model_len}."
+                raise TruncationTooLong(message, "truncate_prompt_tokens")
+            kept = max_model_len - 1 if truncation.tokens < 0 else truncation.tokens
+            prompt = prompt.truncated(kept, truncation.keeps_end)
+        prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
+        return prompt
+
+    def _children(
+        self, request_id: str, prompt: Prompt, sampling: SamplingParams, request: TextRequest, fields: FieldNames
+    ) -> list[GenerationRequest]:
+        """One request per choice. Same as vLLM: each has an id, and with a seed a seed, of its own."""
+        n, scheduling = request.output.n, request.scheduling
+        max_tokens = prompt.max_tokens(sampling.max_tokens, self._engine.max_model_len, fields.max_tokens)
+        if self._limits.max_output_tokens is not None:
+            max_tokens = min(max_tokens, self._limits.max_output_tokens)
+        return [
+            GenerationRequest(
+                request_id=request_id if n == 1 else f"{index}_{request_id}",
+                prompt_token_ids=prompt.token_ids,
+                sampling=msgspec.structs.replace(
+                    sampling,
+                    max_tokens=max_tokens,
+                    seed=None if sampling.seed is None else sampling.seed + index,
+                ),
+                priority=scheduling.priority,
+                cache_salt=scheduling.cache_salt,
+                session_id=scheduling.session_id,
+                data_parallel_rank=scheduling.data_parallel_rank,
+            )
+            for index in range(n)
+        ]
 
     async def _admit(
         self, prompt: Prompt, request: GenerationRequest, output: TextOutput, show_token_ids: bool
@@ -130,11 +182,13 @@ class GenerateText:
                 piece_of,
                 hides_special=output.skip_special_tokens,
                 stop=output.stop,
+                include_stop=output.include_stop,
                 min_tokens=request.sampling.min_tokens,
                 prompt_tail=start.tail,
                 text_start=start.offset,
             ),
             metrics=self._metrics,
+            interval=max(output.interval, self._options.stream_interval),
         )
 
     def _start(self, prompt: Prompt, reading: PromptReading | None, output: TextOutput) -> OutputStart:

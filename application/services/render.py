@@ -4,8 +4,17 @@ from collections.abc import Sequence
 
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
-from domain.chat import Message
+from domain.chat import Message, Rendering
+from domain.errors import RequestError
 from domain.prompt import Prompt
+
+MOST_BAD_WORDS = 128
+MOST_BAD_WORD_TOKENS = 1024
+"""Same as vLLM."""
+
+
+class BadWordNotUsable(RequestError):
+    """A word that must not come up has no tokens, or there are too many."""
 
 
 class Render:
@@ -15,19 +24,41 @@ class Render:
         self._tokenizer = tokenizer
         self._chat_renderer = chat_renderer
 
-    def text(self, prompt: str | Sequence[int], locate: bool = False) -> Prompt:
+    def text(self, prompt: str | Sequence[int], add_special_tokens: bool = True, locate: bool = False) -> Prompt:
         """With `locate`, where each token of a text starts is told, if its tokens do not tell by themselves."""
         if not isinstance(prompt, str):
             return Prompt(prompt)
-        token_ids = self._tokenizer.encode(prompt, add_special_tokens=True)
+        token_ids = self._tokenizer.encode(prompt, add_special_tokens=add_special_tokens)
         if locate and self._joined(token_ids) != prompt.encode():
-            return Prompt(token_ids, prompt, self._tokenizer.encode_offsets(prompt, add_special_tokens=True))
+            offsets = self._tokenizer.encode_offsets(prompt, add_special_tokens=add_special_tokens)
+            return Prompt(token_ids, prompt, offsets)
         return Prompt(token_ids, prompt)
 
-    def chat(self, messages: Sequence[Message]) -> Prompt:
-        """The template writes every special token itself, so none are added."""
-        text = self._chat_renderer.render(messages)
-        return Prompt(self._tokenizer.encode(text, add_special_tokens=False), text)
+    def chat(self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False) -> Prompt:
+        """Templates write special tokens themselves, so usually none are added."""
+        return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens)
+
+    def banned(self, words: Sequence[str]) -> list[list[int]]:
+        """Token sequences that write these words, at the start of a text and in the middle of one.
+
+        Same as vLLM: a word behind a space counts where the space makes another first token of as many tokens.
+        Raises BadWordNotUsable."""
+        distinct = dict.fromkeys(words)
+        sequences: list[list[int]] = []
+        for word in distinct if len(distinct) <= MOST_BAD_WORDS else ():
+            bare = self._tokenizer.encode(word.lstrip(), add_special_tokens=False)
+            if not bare:
+                raise BadWordNotUsable("bad_words must each have at least one token.", "bad_words")
+            spaced = self._tokenizer.encode(" " + word.lstrip(), add_special_tokens=False)
+            sequences.append(bare)
+            if spaced and spaced[0] != bare[0] and len(spaced) == len(bare):
+                sequences.append(spaced)
+        if max(len(distinct), len(sequences)) > MOST_BAD_WORDS or sum(map(len, sequences)) > MOST_BAD_WORD_TOKENS:
+            message = (
+                f"bad_words take at most {MOST_BAD_WORDS} token sequences of {MOST_BAD_WORD_TOKENS} tokens in all."
+            )
+            raise BadWordNotUsable(message, "bad_words")
+        return sequences
 
     def _joined(self, token_ids: Sequence[int]) -> bytes:
         pieces = [self._tokenizer.piece(token_id) for token_id in token_ids]

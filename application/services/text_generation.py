@@ -8,8 +8,9 @@ from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
 from domain.detokenizer import Detokenizer
 from domain.errors import EngineFailure, RequestError
-from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage
+from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
 from domain.prompt import Prompt
+from domain.timing import EngineStart, RequestTiming
 
 
 class TextGeneration(AsyncIterator[TextDelta]):
@@ -26,6 +27,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         tokens: TokenStream,
         detokenizer: Detokenizer,
         metrics: Metrics,
+        interval: int = 1,
     ) -> None:
         self.prompt = prompt
         self.scored_prompt = read_prompt
@@ -34,19 +36,33 @@ class TextGeneration(AsyncIterator[TextDelta]):
         """The prompt's text, when it is to be repeated before the output."""
         self.show_token_ids = show_token_ids
         """Whether logprob tokens are placeholders: the rule, resolved."""
+        self.transfer: TransferParams | None = None
+        """What the engine last said of the caches it leaves; None when it said nothing."""
         self._prompt_only = prompt_only
         self._tokens = tokens
         self._detokenizer = detokenizer
         self._metrics = metrics
+        self._interval = interval
         self._first: TokenDelta | None = None
+        self._failure: EngineFailure | RequestError | None = None
         self._ended = False
         self._completion_tokens = 0
         self._cached_tokens: int | None = None
+        self._created_cache_tokens: int | None = None
+        self._start = EngineStart(None, None, None)
+        self._last_output_at: float | None = None
 
     @property
     def usage(self) -> TokenUsage:
         """Tokens so far; after the last delta, all of them."""
-        return TokenUsage(len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens)
+        return TokenUsage(
+            len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens, self._created_cache_tokens
+        )
+
+    @property
+    def timing(self) -> RequestTiming:
+        """Of what was read so far."""
+        return RequestTiming(self._start, self._last_output_at, self._completion_tokens)
 
     async def start(self) -> None:
         """Wait for the engine's first output: what it refuses is refused before the answer begins."""
@@ -55,7 +71,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
         except StopAsyncIteration:
             await self._end("error")
             raise EngineFailure("The engine ended the request without an output.") from None
-        self._cached_tokens = first.cached_tokens
+        self._cached_tokens, self._created_cache_tokens = first.cached_tokens, first.created_cache_tokens
+        self._start = first.start or self._start
         if self.scored_prompt is not None:
             self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
         if self._prompt_only and first.finish_reason is not FinishReason.ABORT:
@@ -65,27 +82,51 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self._first = first
 
     async def __anext__(self) -> TextDelta:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         if self._ended:
             raise StopAsyncIteration
-        tokens, self._first = self._first, None
-        if tokens is None:
-            tokens = await self._next_tokens()
+        first, self._first = self._first, None
+        if first is not None or self._interval == 1:
+            return await self._show(first or await self._next_tokens())
+        return joined(await self._gather())
+
+    async def aclose(self) -> None:
+        """Abort it unless it has ended."""
+        await self._end(FinishReason.ABORT)
+
+    async def _gather(self) -> list[TextDelta]:
+        """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
+        deltas: list[TextDelta] = []
+        count = 0
+        while count < self._interval and not self._ended:
+            try:
+                deltas.append(await self._show(await self._next_tokens()))
+            except (EngineFailure, RequestError) as failure:
+                if not deltas:
+                    raise
+                self._failure = failure
+            else:
+                count += len(deltas[-1].token_ids)
+        return deltas
+
+    async def _show(self, tokens: TokenDelta) -> TextDelta:
         delta = self._detokenizer.feed(tokens)
         self._completion_tokens += len(delta.token_ids)
         if delta.finish_reason is not None:
             await self._end(delta.finish_reason)
         return delta
 
-    async def aclose(self) -> None:
-        """Abort it unless it has ended."""
-        await self._end(FinishReason.ABORT)
-
     async def _next_tokens(self) -> TokenDelta:
         try:
-            return await anext(self._tokens)
+            tokens = await anext(self._tokens)
         except (EngineFailure, RequestError):
             await self._end("error")
             raise
+        self.transfer = tokens.transfer or self.transfer
+        self._last_output_at = tokens.produced_at
+        return tokens
 
     async def _end(self, reason: str) -> None:
         if not self._ended:

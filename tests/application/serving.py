@@ -36,7 +36,7 @@ class Served(NamedTuple):
 
     async def __call__(self, request: Asked) -> TextGeneration:
         if isinstance(request, Chat):
-            choices = await self.complete_chat(request)
+            choices = (await self.complete_chat(request)).choices
         else:
             choices = await self.complete_text(request)
         return choices.generations[0]
@@ -64,16 +64,17 @@ def services(
     max_logprobs: int = 20,
 ) -> tuple[CompleteText, CompleteChat]:
     tokenizer = ByteTokenizer()
-    render = Render(tokenizer, PlainChat())
+    render, options = Render(tokenizer, PlainChat()), ServerOptions(default_return_tokens_as_token_ids=flag)
     generate = GenerateText(
         engine,
         tokenizer,
-        ServerOptions(default_return_tokens_as_token_ids=flag),
+        render,
+        options,
         defaults or ModelDefaults(eos_token_id=EOS),
         ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),
         metrics,
     )
-    return CompleteText(render, generate), CompleteChat(render, generate)
+    return CompleteText(render, generate), CompleteChat(render, generate, options)
 
 
 def completion(

@@ -3,9 +3,12 @@
 import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from application.options import ServerOptions
 from application.services.models import ModelCard, ModelNotFound, ServedModels
 
-MODELS = ServedModels(["first", "second"], "models/m", 1_700_000_000, ScriptedEngine(steps(104), max_model_len=100))
+MODELS = ServedModels(
+    ["first", "second"], "models/m", 1_700_000_000, ScriptedEngine(steps(104), max_model_len=100), ServerOptions()
+)
 
 
 @pytest.mark.parametrize("requested", ["first", "second", "", None])

@@ -6,7 +6,7 @@ from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
 from application.ports.chat_renderer import ConversationNotRenderable
 from application.services.render import Render
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.prompt import Prompt
 
 
@@ -48,7 +48,7 @@ class TestWhereTokensStart:
 
 
 def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:
-    prompt = RENDER.chat([Message("user", "a")])
+    prompt = RENDER.chat([Message("user", "a")], Rendering())
 
     assert prompt.text == "<|user|>a<|assistant|>"
     assert list(prompt.token_ids) == [258, 97, 259]
@@ -56,6 +56,6 @@ def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:
 
 def test_a_conversation_that_the_template_does_not_take_is_refused() -> None:
     with pytest.raises(ConversationNotRenderable) as refused:
-        RENDER.chat([Message("nobody", "a")])
+        RENDER.chat([Message("nobody", "a")], Rendering())
 
     assert refused.value.param == "messages"

@@ -35,6 +35,48 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     ),
     (["--shutdown-timeout", "30"], {"shutdown_timeout": 30}, "http", {"shutdown_timeout": 30}),
     (["--log-level", "debug"], {"log_level": "DEBUG"}, "http", {"log_level": "DEBUG"}),
+    (["--root-path", "/api"], {"root_path": "/api"}, "http", {"root_path": "/api"}),
+    (["--enable-request-id-headers"], {"enable_request_id_headers": True}, "http", {"enable_request_id_headers": True}),
+    (["--api-key", "a", "b"], {"api_key": ["a", "b"]}, "http", {"api_key": ("a", "b")}),
+    (["--api-key", "a,b"], {"api_key": "a,b"}, "http", {"api_key": ("a,b",)}),
+    (
+        ["--allowed-origins", '["https://a.example"]'],
+        {"allowed_origins": ["https://a.example"]},
+        "http",
+        {"allowed_origins": ("https://a.example",)},
+    ),
+    (["--allowed-methods", '["GET"]'], {"allowed_methods": ["GET"]}, "http", {"allowed_methods": ("GET",)}),
+    (["--allowed-headers", '["x-a"]'], {"allowed_headers": ["x-a"]}, "http", {"allowed_headers": ("x-a",)}),
+    (["--allow-credentials"], {"allow_credentials": True}, "http", {"allow_credentials": True}),
+    (
+        ["--enable-force-include-usage"],
+        {"enable_force_include_usage": True},
+        "model",
+        {"enable_force_include_usage": True},
+    ),
+    (
+        ["--enable-prompt-tokens-details"],
+        {"enable_prompt_tokens_details": True},
+        "model",
+        {"enable_prompt_tokens_details": True},
+    ),
+    (
+        ["--enable-per-request-metrics"],
+        {"enable_per_request_metrics": True},
+        "model",
+        {"enable_per_request_metrics": True},
+    ),
+    (["--sse-keep-alive-interval", "15"], {"sse_keep_alive_interval": 15}, "http", {"sse_keep_alive_interval": 15}),
+    (["--fingerprint-mode", "hash"], {"fingerprint_mode": "hash"}, "model", {"fingerprint_mode": "hash"}),
+    (["--fingerprint-value", "f"], {"fingerprint_value": "f"}, "model", {"fingerprint_value": "f"}),
+    (["--stream-interval", "4"], {"stream_interval": 4}, "model", {"stream_interval": 4}),
+    (
+        ["--override-generation-config", '{"top_k": 5}'],
+        {"override_generation_config": {"top_k": 5}},
+        "model",
+        {"override_generation_config": {"top_k": 5}},
+    ),
+    (["--override-generation-config", "{}"], {"override_generation_config": {}}, "model", {}),
     (["--model", "m"], {"model": "m"}, "model", {}),
     (["--served-model-name", "a", "b"], {"served_model_name": ["a", "b"]}, "model", {"served_model_names": ("a", "b")}),
     (["--served-model-name", "a"], {"served_model_name": "a"}, "model", {"served_model_names": ("a",)}),
@@ -50,6 +92,28 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     (["--max-model-len", "auto"], {"max_model_len": -1}, "model", {"max_model_len": None}),
     (["--max-model-len", "-1"], {"max_model_len": None}, "model", {"max_model_len": None}),
     (["--max-logprobs", "-1"], {"max_logprobs": -1}, "model", {"max_logprobs": -1}),
+    (["--chat-template", "{{ a }}"], {"chat_template": "{{ a }}"}, "model", {"chat_template": "{{ a }}"}),
+    (["--chat-template", ""], {"chat_template": None}, "model", {}),
+    (
+        ["--chat-template-content-format", "openai"],
+        {"chat_template_content_format": "openai"},
+        "model",
+        {"chat_template_content_format": "openai"},
+    ),
+    (
+        ["--default-chat-template-kwargs", '{"enable_thinking": false}'],
+        {"default_chat_template_kwargs": {"enable_thinking": False}},
+        "model",
+        {"default_chat_template_kwargs": {"enable_thinking": False}},
+    ),
+    (["--default-chat-template-kwargs", "{}"], {"default_chat_template_kwargs": {}}, "model", {}),
+    (
+        ["--trust-request-chat-template"],
+        {"trust_request_chat_template": True},
+        "model",
+        {"trust_request_chat_template": True},
+    ),
+    (["--response-role", "model"], {"response_role": "model"}, "model", {"response_role": "model"}),
     (
         ["--return-tokens-as-token-ids"],
         {"return_tokens_as_token_ids": True},
@@ -154,6 +218,27 @@ def test_the_last_time_a_flag_is_given_counts() -> None:
         (["--max-model-len", "-2"], {"max_model_len": [1]}, "max-model-len: expected a number of tokens "),
         (["--shutdown-timeout", "-1"], {"shutdown_timeout": 1.5}, "shutdown-timeout: expected an integer of at "),
         (["--log-level", "loud"], {"log_level": 10}, "log-level: expected one of DEBUG, INFO, "),
+        (["--fingerprint-mode", "half"], {"fingerprint_mode": 1}, "fingerprint-mode: expected one of full, hash, "),
+        (
+            ["--stream-interval", "0"],
+            {"stream_interval": 0},
+            "stream-interval: expected an integer of at least 1, not ",
+        ),
+        (
+            ["--allowed-origins", "*"],
+            {"allowed_origins": "*"},
+            "allowed-origins: expected a JSON list of strings, not ",
+        ),
+        (
+            ["--allowed-methods", "[1]"],
+            {"allowed_methods": [1]},
+            "allowed-methods: expected a JSON list of strings, not ",
+        ),
+        (
+            ["--override-generation-config", "[]"],
+            {"override_generation_config": "{}"},
+            "override-generation-config: expected a JSON object, not ",
+        ),
         (
             ["--return-tokens-as-token-ids=1"],
             {"return_tokens_as_token_ids": 1},
@@ -184,3 +269,28 @@ def test_a_wrong_type_in_json_is_said_with_its_key(refused: Refusals, args: dict
 
 def test_a_flag_without_its_value_is_said(refused: Refusals) -> None:
     assert refused.serve("m", "--port") == "--port: expected one argument"
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_a_key_that_came_out_empty_guards_nothing_and_is_refused(refused: Refusals, key: str) -> None:
+    assert refused.serve("m", "--api-key", key) == "--api-key: expected a key that is not empty"
+    assert refused.serve("m", "--api-key", "s", key) == "--api-key: expected a key that is not empty"
+    said = refused.frontend({"model_tag": "m", "api_key": [key]})
+    assert said == "--args-json: api_key: expected a key that is not empty"
+    assert refused.frontend({"model_tag": "m", "api_key": [None]}) == said
+    assert serve("m", environ={"VLLM_API_KEY": ""}).http.api_key == ()
+    assert refused.serve("m", environ={"VLLM_API_KEY": " "}) == "VLLM_API_KEY: expected a key that is not empty"
+
+
+def test_no_secret_is_shown(refused: Refusals) -> None:
+    assert "s3cret" not in refused.serve("m", "--api-ke=s3cret")
+    assert "53" not in refused.frontend({"model_tag": "m", "api_key": [53]})
+    assert "s3cret" not in refused.frontend({"model_tag": "m", "api_key": [["s3cret"]]})
+
+
+def test_the_key_of_the_environment_is_one_and_stands_behind_those_of_the_command() -> None:
+    environ = {"VLLM_API_KEY": "a,b c"}
+    assert serve("m", environ=environ).http.api_key == ("a,b c",)
+    assert serve("m", "--api-key", "d", environ=environ).http.api_key == ("d",)
+    assert frontend({"model_tag": "m"}, environ=environ).http.api_key == ("a,b c",)
+    assert frontend({"model_tag": "m", "api_key": ["d"]}, environ=environ).http.api_key == ("d",)

@@ -52,10 +52,10 @@ def test_help_of_serve_is_grouped_and_shows_defaults(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     text = shown(capsys, "serve", "m", "--help")
-    starts = [text.index(f"\n{group} (") for group in ("serving", "model", "engine", "mock")]
+    starts = [text.index(f"\n{group} (") for group in ("serving", "access", "answers", "model", "engine", "mock")]
     assert starts == sorted(starts)
     assert "port to listen on; 0 picks a free one (default: 8000)" in text
-    assert "--api-key" not in text
+    assert "even then" not in text
     assert all(len(line) <= 120 for line in text.splitlines())
 
 

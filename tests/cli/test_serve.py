@@ -79,9 +79,9 @@ def test_everything_after_two_dashes_goes_to_the_engine_last() -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--api-key", "s"], "--api-key is not supported by Northbound yet"),
+        (["--api-key", "s"], "--api-key is not for the engine: give it before --"),
         (["--api-ke", "s"], "--api-ke: not a flag; did you mean --api-key?"),
-        (["--stream-interval=5"], "--stream-interval is not supported by Northbound yet"),
+        (["--root-path=/v"], "--root-path is not for the engine: give it before --"),
         (["--port", "1"], "--port is not for the engine: give it before --"),
         (["--return-tokens-as-token-ids"], "--return-tokens-as-token-ids is not for the engine: give it before --"),
     ],
@@ -193,6 +193,8 @@ def test_an_engine_s_flag_needs_an_engine_to_give_it_to(refused: Refusals, words
         ("m -dpl 0 --python /p", "--python is of no use with --data-parallel-size-local 0"),
         ("--engine mock -dp 2", "--data-parallel-size is of no use with --engine mock"),
         ("--engine mock -dpl 0", "--data-parallel-size-local is of no use with --engine mock"),
+        ("--engine mock --chat-template t", "--chat-template is of no use without a MODEL"),
+        ("--engine mock --trust-request-chat-template", "--trust-request-chat-template is of no use without a MODEL"),
         ("m -dpl 2", "--data-parallel-size-local: expected at most 1, the --data-parallel-size, not 2"),
     ],
 )
@@ -223,3 +225,9 @@ def test_bad_values(refused: Refusals, words: list[str], problem: str) -> None:
 def test_an_empty_value_unsets_a_flag(word: str) -> None:
     words = ["--host", word, "--uds", word, "--tokenizer", word, "--served-model-name", word, "--python", word]
     assert serve("m", *words) == serve("m")
+
+
+def test_times_of_an_engine_that_tells_none_are_refused(refused: Refusals) -> None:
+    said = refused.serve("m", "--enable-per-request-metrics", "--disable-log-stats")
+    assert said.startswith("--enable-per-request-metrics is of no use with --disable-log-stats")
+    assert serve("m", "--enable-per-request-metrics", "--no-disable-log-stats").model.enable_per_request_metrics

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from adapters.outbound.mock_engine.scripted import Script, steps
-from application.ports.engine import TokenStream
+from application.ports.engine import NoSuchEngine, TokenStream
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, GenerationRequest, TokenDelta
 from domain.logprobs import LogprobColumns
@@ -323,3 +323,25 @@ async def test_a_closed_engine_takes_nothing(answering: EngineUnderTest) -> None
     await answering.engine.aclose()
     with pytest.raises(EngineFailure):
         await answering.engine.submit(asked())
+
+
+async def test_a_rank_that_no_engine_has_is_refused(answering: EngineUnderTest) -> None:
+    for rank in (-1, 1):
+        with pytest.raises(NoSuchEngine) as refused:
+            await answering.engine.submit(replace(asked(), data_parallel_rank=rank))
+        assert refused.value.param == "data_parallel_rank"
+    stream = await answering.engine.submit(replace(asked(), data_parallel_rank=0))
+    await stream.aclose()
+
+
+@generating
+async def test_times_are_told_in_their_order(answering: EngineUnderTest) -> None:
+    stream = await answering.engine.submit(asked())
+    deltas = [delta async for delta in stream]
+    start = deltas[0].start
+    assert start is not None
+    told = [start.queued_at, start.scheduled_at, start.first_output_at, deltas[0].produced_at, deltas[-1].produced_at]
+    known = [time for time in told if time is not None]
+    assert len(known) == len(told)
+    assert known == sorted(known)
+    assert all(delta.start is None for delta in deltas[1:])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from domain.stop import StopStringScanner
 
 
-def scan(stop: list[str], *texts: str) -> tuple[list[str], str | None]:
+def scan(stop: list[str], *texts: str, includes: bool = False) -> tuple[list[str], str | None]:
     """What each text made safe to show, up to and including the one that brought a match."""
-    scanner = StopStringScanner(stop)
+    scanner = StopStringScanner(stop, includes)
     shown = []
     for text in texts:
         shown.append(scanner.feed(text))
@@ -46,6 +46,30 @@ class TestMatching:
 
     def test_without_a_string_everything_is_shown(self) -> None:
         assert scan([], "a", "b") == (["a", "b"], None)
+
+
+class TestIncluding:
+    def test_the_string_ends_what_is_shown(self) -> None:
+        assert scan(["4"], "1 2 3 4 5", includes=True) == (["1 2 3 4"], "4")
+
+    def test_its_parts_are_shown_as_they_come(self) -> None:
+        assert scan(["UVWXYZ"], "aUV", "W", "XY", "Z!", includes=True) == (["aUV", "W", "XY", "Z"], "UVWXYZ")
+
+    def test_what_is_shown_already_is_not_shown_twice(self) -> None:
+        assert scan(["aab"], "a", "a", "a", "b", includes=True) == (["a", "a", "a", "b"], "aab")
+
+    def test_the_string_that_completes_first_wins(self) -> None:
+        assert scan(["abcdef", "cd"], "xabcdef", includes=True) == (["xabcd"], "cd")
+
+    def test_nothing_is_left_to_flush(self) -> None:
+        scanner = StopStringScanner(["UVW"], includes=True)
+        assert scanner.feed("UV") == "UV"
+        assert scanner.flush() == ""
+
+    def test_unarmed_text_is_shown(self) -> None:
+        scanner = StopStringScanner(["ab"], includes=True)
+        assert [scanner.feed("xab", armed=False), scanner.feed("ab!")] == ["xab", "ab"]
+        assert scanner.matched == "ab"
 
 
 class TestHolding:

@@ -5,13 +5,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 import uvloop
+from msgspec import structs
 
 from adapters.outbound.vllm_engine.client import NumberTooLarge, ZmqEngineCore
+from adapters.outbound.vllm_engine.grammar_backends import FormNotSupported
 from adapters.outbound.vllm_engine.outputs import RefusedByEngine
+from adapters.outbound.vllm_engine.stream import merged
 from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
+    QUEUED,
+    SCHEDULED,
     EngineCoreOutput,
     EngineCoreOutputs,
+    EngineEvent,
+    EngineStructuredOutputs,
     FinishCode,
     OutputError,
     OutputKind,
@@ -20,10 +27,12 @@ from adapters.outbound.vllm_engine.wire import (
     UtilityOutput,
     encode,
 )
-from application.ports.engine import EngineUnavailable
+from application.ports.engine import EngineUnavailable, NoSuchEngine
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
+from domain.structured_outputs import Choice, JsonObject, Regex, StructuredOutputs
+from domain.timing import EngineStart
 from tests.e2e.engines import connected, read, request
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, soon
 
@@ -56,8 +65,8 @@ async def test_a_request_arrives(engine: ZmqEngineCore, core: ScriptedEngineCore
 async def test_tokens_come_back(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
     stream = await engine.submit(request())
     internal = (await core.next_request()).request_id
-    await core.step(internal, 104, prefill_stats=PrefillStats(num_cached_tokens=2))
-    assert await soon(anext(stream)) == TokenDelta([104], cached_tokens=2)
+    await core.step(internal, 104, prefill_stats=PrefillStats(num_cached_tokens=2, num_cache_creation_tokens=1))
+    assert await soon(anext(stream)) == TokenDelta([104], cached_tokens=2, created_cache_tokens=1)
     await core.step(internal, 105, 106)
     assert await soon(anext(stream)) == TokenDelta([105, 106])
     await core.step(internal, 2, finish_reason=FinishCode.STOP, stop_reason=2)
@@ -235,6 +244,34 @@ async def test_a_failed_request(
     assert (await core.next_request()).external_req_id == "next"  # no abort of what has failed
 
 
+async def test_a_form_that_does_not_compile_is_the_callers(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
+    """An engine before 0.33 fails over it, and only says so; once it generates, it compiled."""
+    structured = StructuredOutputs(form=Regex("("), param="response_format")
+    for tokens, failure in (([], RefusedByEngine), ([1], EngineFailure)):
+        stream = await engine.submit(request(structured_outputs=structured))
+        internal = (await core.next_request()).request_id
+        if tokens:
+            await core.step(internal, *tokens)
+        await core.step(internal, finish_reason=FinishCode.ERROR)
+        with pytest.raises(failure) as raised:
+            await read(stream)
+        assert raised.type is failure
+    assert engine.is_alive
+
+
+async def test_a_form_is_for_the_library_that_the_engine_is_set_to(core: ScriptedEngineCore) -> None:
+    async with connected(core, grammar_backend="outlines") as engine:
+        await engine.submit(request(structured_outputs=StructuredOutputs(form=Choice(["a", "b"]))))
+        sampling = (await core.next_request()).sampling_params
+        assert sampling is not None
+        asked = sampling.structured_outputs
+        assert asked == EngineStructuredOutputs(choice=["a", "b"], backend="outlines")
+        with pytest.raises(FormNotSupported):
+            await engine.submit(request(structured_outputs=StructuredOutputs(form=JsonObject())))
+        await engine.submit(request("next"))
+        assert (await core.next_request()).external_req_id == "next"
+
+
 async def test_a_finish_reason_of_the_future_fails_the_request(engine: ZmqEngineCore, core: ScriptedEngineCore) -> None:
     stream = await engine.submit(request())
     await core.step((await core.next_request()).request_id, finish_reason=9)
@@ -306,3 +343,36 @@ def test_the_same_on_uvloop() -> None:
             await soon(engine.died.wait())
 
     uvloop.run(scenario())
+
+
+async def test_times_are_the_engine_s_and_those_of_piled_up_steps_its_first_and_last(
+    engine: ZmqEngineCore, core: ScriptedEngineCore
+) -> None:
+    stream = await engine.submit(request())
+    internal_id = (await core.next_request()).request_id
+    preempted = [EngineEvent(3, 12.0), EngineEvent(SCHEDULED, 13.0)]
+    events = [EngineEvent(QUEUED, 10.0), EngineEvent(SCHEDULED, 11.0), *preempted]
+    await core.send(EngineCoreOutput(internal_id, [1], events=events), at=14.0)
+    await core.send(EngineCoreOutput(internal_id, [2], events=preempted), at=15.0)
+    await core.send(EngineCoreOutput(internal_id, [3], finish_reason=FinishCode.LENGTH), at=16.0)
+    deltas = await read(stream)
+    assert deltas[0].start == EngineStart(10.0, 11.0, 14.0)
+    assert [delta.start for delta in deltas[1:]] == [None] * (len(deltas) - 1)
+    assert deltas[-1].produced_at == 16.0
+
+
+def test_merged_steps_keep_when_the_first_and_the_last_was() -> None:
+    start = EngineStart(1.0, 2.0, 3.0)
+    steps = [TokenDelta([1], start=start, produced_at=3.0), TokenDelta([2], produced_at=4.0)]
+    assert (merged(steps).start, merged(steps).produced_at) == (start, 4.0)
+
+
+async def test_a_rank_names_the_engine() -> None:
+    async with ScriptedEngineCore(0) as first, ScriptedEngineCore(1) as second, connected(first, second) as engine:
+        for rank, core in ((1, second), (1, second), (0, first)):
+            await engine.submit(structs.replace(request(f"r{rank}"), data_parallel_rank=rank))
+            asked = await core.next_request()
+            assert (asked.external_req_id, asked.data_parallel_rank) == (f"r{rank}", rank)
+        for rank in (-1, 2):
+            with pytest.raises(NoSuchEngine):
+                await engine.submit(structs.replace(request("r"), data_parallel_rank=rank))

@@ -15,7 +15,7 @@ from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore, TokenStream
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.generation import GenerationRequest
 from tests.exactness.streams import Stream
 from tests.exactness.vocabularies import Vocabulary
@@ -47,7 +47,7 @@ class SwappedEngine(EngineCore):
 class Verbatim(ChatRenderer):
     """The last message alone."""
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], rendering: Rendering) -> str:
         return str(messages[-1].content)
 
 

@@ -107,9 +107,9 @@ class ScriptedEngineCore:
         assert kind == ABORT
         return decode(message, list[str])
 
-    async def send(self, *outputs: EngineCoreOutput, frames: Sequence[bytes] = ()) -> None:
-        """One step's outputs; `frames` are those behind the message's own."""
-        message = EngineCoreOutputs(engine_index=self.index, outputs=outputs, timestamp=1.0)
+    async def send(self, *outputs: EngineCoreOutput, frames: Sequence[bytes] = (), at: float = 0.0) -> None:
+        """One step's outputs, made at that time; `frames` are those behind the message's own."""
+        message = EngineCoreOutputs(engine_index=self.index, outputs=outputs, timestamp=at)
         await self.send_frames(encode(message), *frames)
 
     async def step(self, request_id: str, *token_ids: int, **more: Any) -> None:

@@ -16,7 +16,7 @@ from adapters.outbound.mock_engine.scripted import ScriptedEngine, Step, steps
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
 from tests.fakes.tokenizers import byte_level_bpe
-from tests.http.answers import Json, answer, chunks, error_of
+from tests.http.answers import Json, answer, answers, chunks, error_of
 from tests.http.exchange import Exchange
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, counted, post, question, with_logprobs
 from tests.http.vocabulary import ALSO_TRUE, EOS, ROLE, TRUE, WORD, HardTokenizer, byte_tokens
@@ -424,12 +424,20 @@ async def test_case_43_the_end_token_in_a_stream() -> None:
 
 @by_endpoint
 @STREAMED
+async def test_case_49_three_choices_are_three(path: str, stream: bool) -> None:
+    app = application(ScriptedEngine(steps(104), steps(105), steps(106)))
+    body = question(path, n=3, max_tokens=2, temperature=1, stream=stream)
+    assert [one.text for one in answers(await post(app, path, body))] == ["h", "i", "j"]
+
+
+@by_endpoint
+@STREAMED
 async def test_case_49_what_is_not_served_is_refused(path: str, stream: bool) -> None:
     engine = ScriptedEngine(steps(104))
-    body = question(path, n=3, max_tokens=2, temperature=1, stream=stream)
+    body = question(path, best_of=3, max_tokens=2, temperature=1, stream=stream)
     error = error_of(await post(application(engine), path, body), 400)
-    assert error["param"] == "n"
-    assert "n " in error["message"]
+    assert error["param"] == "best_of"
+    assert "best_of " in error["message"]
     assert not engine.submitted
 
 

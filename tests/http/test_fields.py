@@ -19,7 +19,6 @@ from tests.http.answers import answer, error_of
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question, with_logprobs
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
 
 
 class Field(NamedTuple):
@@ -30,46 +29,18 @@ class Field(NamedTuple):
 
 
 SHARED: dict[str, Field] = {
-    "allowed_token_ids": Field([], [[1, 2], []]),
-    "bad_words": Field([[]], [["x"]]),
-    "cache_salt": Field([], ["salt"]),
-    "ec_transfer_params": Field([], [{"a": 1}, {}]),
-    "frequency_penalty": Field([0, 0.0], [0.5, -2, "0", True, False]),
-    "include_stop_str_in_output": Field([False], [True]),
-    "kv_transfer_params": Field([], [{"do_remote_decode": True}, {}]),
     "length_penalty": Field([1, 1.0], [0.5, True]),
-    "logit_bias": Field([{}], [{"5": 1}, {"5": 0}]),
     "mm_payload": Field(["tensors"], ["none"]),
-    "n": Field([1], [2, 3, 0, -1, "1", True]),
-    "presence_penalty": Field([0, 0.0], [0.5, -2]),
-    "priority": Field([0], [1, -1]),
-    "repetition_detection": Field([], [{"max_pattern_size": 3}]),
-    "repetition_penalty": Field([1, 1.0], [1.1, 0.9]),
-    "response_format": Field([{"type": "text"}], [{"type": "json_object"}, SCHEMA, {"type": "structural_tag"}]),
     "return_mm_kwargs": Field([False], [True]),
     "return_token_offsets": Field([False], [True]),
     "return_weight_versions": Field([False], [True]),
     "routed_experts_prompt_start": Field([0], [1]),
-    "session_id": Field([], ["s"]),
-    "spaces_between_special_tokens": Field([True], [False]),
-    "stream_interval": Field([1], [2, 10]),
-    "structured_outputs": Field([], [{"json": {}}, {"choice": ["a"]}, {"regex": "a"}]),
     "thinking_token_budget": Field([], [100]),
-    "truncate_prompt_tokens": Field([], [5, -1, 0]),
-    "truncation_side": Field([], ["left", "right"]),
     "use_beam_search": Field([False], [True]),
-    "vllm_xargs": Field([], [{"a": "b"}]),
     "watermarking": Field([], [True]),
 }
 CHAT_ONLY: dict[str, Field] = {
-    "add_generation_prompt": Field([True], [False]),
-    "add_special_tokens": Field([False], [True]),
     "audio": Field([], [{"voice": "alloy", "format": "wav"}]),
-    "chat_template": Field([], ["{{ messages }}"]),
-    "chat_template_kwargs": Field([], [{"enable_thinking": False}]),
-    "continue_final_message": Field([False], [True]),
-    "documents": Field([], [[{"title": "t", "text": "x"}]]),
-    "echo": Field([False], [True]),
     "function_call": Field(["none"], ["auto", {"name": "f"}]),
     "functions": Field([], [[{"name": "f"}]]),
     "include_reasoning": Field([True], [False]),
@@ -83,8 +54,6 @@ CHAT_ONLY: dict[str, Field] = {
     "prompt_cache_key": Field([], ["k"]),
     "prompt_cache_options": Field([], [{"mode": "explicit"}]),
     "prompt_cache_retention": Field([], ["24h", "in_memory"]),
-    "reasoning_effort": Field([], ["none", "low", "high"]),
-    "return_prompt_text": Field([False], [True]),
     "safety_identifier": Field([], ["user"]),
     "service_tier": Field(["auto"], ["flex", "priority"]),
     "store": Field([False], [True]),
@@ -94,7 +63,6 @@ CHAT_ONLY: dict[str, Field] = {
     "web_search_options": Field([], [{}]),
 }
 COMPLETIONS_ONLY: dict[str, Field] = {
-    "add_special_tokens": Field([True], [False]),
     "best_of": Field([1], [2]),
     "prompt_embeds": Field([], ["AAAA", ["AAAA"]]),
     "suffix": Field([], [" end"]),
@@ -104,6 +72,8 @@ SCHEMAS: dict[str, type[SamplingFields]] = {CHAT: ChatRequest, COMPLETIONS: Comp
 
 BUILT_SHARED: dict[str, list[Any]] = {
     "model": [None, "", "m"],
+    "response_format": [None, {"type": "text"}, {"type": "json_object"}],
+    "structured_outputs": [None, {"choice": ["a"]}],
     "temperature": [None, 0, 0.5, 1, 2, 1e-9],
     "top_p": [None, 0.1, 1],
     "top_k": [None, -1, 0, 1, 50],
@@ -123,6 +93,26 @@ BUILT_SHARED: dict[str, list[Any]] = {
     "request_id": [None, "", "x"],
     "user": [None, "me"],
     "max_tokens": [None, 1 + 1, 100, 8192],
+    "add_special_tokens": [None, False, True],
+    "allowed_token_ids": [None, [104], [0, 260, 0]],
+    "bad_words": [None, [], ["x", "a b", " x"]],
+    "cache_salt": [None, "s", "s" * 128],
+    "ec_transfer_params": [None, {}, {"a": 1}],
+    "frequency_penalty": [None, 0, -2, 0.5, 2],
+    "include_stop_str_in_output": [None, False, True],
+    "kv_transfer_params": [None, {}, {"do_remote_decode": True}, {"prompt_token_ids": None}],
+    "logit_bias": [None, {}, {"5": 1}, {"0": -1000, "260": 1e9}],
+    "n": [None, 1],
+    "presence_penalty": [None, 0, -2, 0.5, 2],
+    "priority": [None, 0, 1, -1, 2**63 - 1, -(2**63)],
+    "repetition_detection": [None, {}, {"max_pattern_size": 3, "min_count": 2}],
+    "repetition_penalty": [None, 1e-9, 1, 3.5],
+    "session_id": [None, "", "s"],
+    "spaces_between_special_tokens": [None, False, True],
+    "stream_interval": [None, 1, 2, 2**63 - 1],
+    "truncate_prompt_tokens": [None, -1, 1, 8191, 8192],
+    "truncation_side": [None, "left", "right"],
+    "vllm_xargs": [None, {}, {"a": "b", "c": 1, "d": 0.5, "e": ["f", 1, 0.5]}],
 }
 BUILT: dict[str, dict[str, list[Any]]] = {
     CHAT: BUILT_SHARED
@@ -130,6 +120,14 @@ BUILT: dict[str, dict[str, list[Any]]] = {
         "max_completion_tokens": [None, 2, 100],
         "logprobs": [None, False, True],
         "top_logprobs": [None, 0, 20],
+        "add_generation_prompt": [None, True, False],
+        "chat_template": [None],
+        "chat_template_kwargs": [None, {}, {"a": None, "b": "auto"}],
+        "continue_final_message": [None, False],
+        "documents": [None, []],
+        "echo": [None, False, True],
+        "reasoning_effort": [None],
+        "return_prompt_text": [None, False, True],
     },
     COMPLETIONS: BUILT_SHARED | {"logprobs": [None, 0, 1, 20], "echo": [None, False, True]},
 }

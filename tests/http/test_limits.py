@@ -121,3 +121,27 @@ async def test_none_asked_for_none_computed(path: str) -> None:
     shown = answer(await post(app, path, question(path, echo=False, logprobs=None)))
     assert shown.logprobs is None
     assert engine.submitted[0].sampling.logprobs is None
+
+
+@by_endpoint
+@pytest.mark.parametrize(("asked", "told"), [(None, 8), (5, 5), (8, 8), (9, 8), (80, 8)])
+async def test_no_answer_is_longer_than_the_operator_allows(path: str, asked: int | None, told: int) -> None:
+    engine = ScriptedEngine(steps(104), max_model_len=100)
+    response = await post(application(engine, max_output_tokens=8), path, question(path, max_tokens=asked))
+    assert response.status_code == 200
+    assert engine.submitted[0].sampling.max_tokens == told
+
+
+@by_endpoint
+async def test_a_limit_of_the_operators_lets_in_no_more_than_fits(path: str) -> None:
+    engine = ScriptedEngine(steps(104), max_model_len=10)
+    app = application(engine, max_output_tokens=50)
+    assert error_of(await post(app, path, question(path, max_tokens=11)), 400)["param"] == "max_tokens"
+    await post(app, path, question(path, max_tokens=10))
+    assert engine.submitted[0].sampling.max_tokens == {CHAT: 6, COMPLETIONS: 8}[path]
+
+
+@by_endpoint
+async def test_a_minimum_above_that_limit_is_refused(path: str) -> None:
+    app = application(ScriptedEngine(steps(104)), max_output_tokens=8)
+    assert error_of(await post(app, path, question(path, min_tokens=9, max_tokens=20)), 400)["param"] == "min_tokens"

@@ -87,7 +87,7 @@ async def test_chat_byte_for_byte() -> None:
         '{"id":"chatcmpl-x","object":"chat.completion","created":1,"model":"m","choices":['
         '{"index":0,"message":{"role":"assistant","content":"h!","refusal":null,"annotations":null,"audio":null,'
         '"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"length","stop_reason":null,'
-        '"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":null,'
+        '"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-scripted-b9cb3ee1",'
         '"usage":{"prompt_tokens":4,"total_tokens":6,"completion_tokens":2,"prompt_tokens_details":null,'
         '"completion_tokens_details":null},"prompt_logprobs":[null,'
         '{"97":{"logprob":-3.0,"rank":7,"decoded_token":"a"},"120":{"logprob":-1.0,"rank":1,"decoded_token":"x"}},'

@@ -53,7 +53,7 @@ async def test_chat(app: Litestar) -> None:
         '{"id":"chatcmpl-x","object":"chat.completion","created":1,"model":"m","choices":['
         '{"index":0,"message":{"role":"assistant","content":"Hi","refusal":null,"annotations":null,"audio":null,'
         '"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"stop","stop_reason":null,'
-        '"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":null,'
+        '"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-scripted-b9cb3ee1",'
         '"usage":{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3,"prompt_tokens_details":null,'
         '"completion_tokens_details":null},"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,'
         '"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}'
@@ -71,7 +71,7 @@ async def test_chat_with_logprobs(app: Litestar) -> None:
         '{"token":"<|eos|>","logprob":-0.25,"bytes":[60,124,101,111,115,124,62],"top_logprobs":['
         '{"token":"<|eos|>","logprob":-0.25,"bytes":[60,124,101,111,115,124,62]}]}]},'
         '"finish_reason":"stop","stop_reason":null,"token_ids":[72,105,257],"routed_experts":null}],'
-        '"service_tier":null,"system_fingerprint":null,'
+        '"service_tier":null,"system_fingerprint":"vllm-scripted-b9cb3ee1",'
         '"usage":{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3,"prompt_tokens_details":null,'
         '"completion_tokens_details":null},"prompt_logprobs":null,"prompt_token_ids":[258,97,98,259],'
         '"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}'
@@ -83,7 +83,7 @@ async def test_completion(app: Litestar) -> None:
         '{"id":"cmpl-x","object":"text_completion","created":1,"model":"m","choices":['
         '{"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null,'
         '"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,'
-        '"system_fingerprint":null,"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
+        '"system_fingerprint":"vllm-scripted-b9cb3ee1","usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
         '"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,'
         '"ec_transfer_params":null,"metrics":null}'
     )
@@ -98,7 +98,7 @@ async def test_completion_with_logprobs_and_echo(app: Litestar) -> None:
         '{"<|eos|>":-0.25,"!":-1e-7}]},"finish_reason":"stop","stop_reason":null,"token_ids":[72,105,257],'
         '"prompt_logprobs":[null,{"98":{"logprob":-3.0,"rank":2,"decoded_token":"b"},'
         '"99":{"logprob":-1.5,"rank":1,"decoded_token":"c"}}],"prompt_token_ids":[97,98],"routed_experts":null}],'
-        '"service_tier":null,"system_fingerprint":null,"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
+        '"service_tier":null,"system_fingerprint":"vllm-scripted-b9cb3ee1","usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,'
         '"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,'
         '"ec_transfer_params":null,"metrics":null}'
     )
@@ -114,7 +114,7 @@ async def test_chat_stream(app: Litestar) -> None:
         f'{CHAT_CHUNK}{{"index":0,"delta":{{"content":"H"}},"logprobs":null,"finish_reason":null,"token_ids":null}}]}}',
         f'{CHAT_CHUNK}{{"index":0,"delta":{{"content":"i"}},"logprobs":null,"finish_reason":null,"token_ids":null}}]}}',
         f'{CHAT_CHUNK}{{"index":0,"delta":{{"content":""}},"logprobs":null,"finish_reason":"stop",'
-        '"stop_reason":null,"token_ids":null}]}',
+        '"stop_reason":null,"token_ids":null}],"system_fingerprint":"vllm-scripted-b9cb3ee1"}',
         "data: [DONE]",
     ]
 
@@ -139,7 +139,8 @@ async def test_chat_stream_with_logprobs_and_usage(app: Litestar) -> None:
         '{"token":"<|eos|>","logprob":-0.25,"bytes":[60,124,101,111,115,124,62]}]}]},"finish_reason":"stop",'
         '"stop_reason":null,"token_ids":[257]}],'
         '"usage":{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3,"completion_tokens_details":null}}',
-        f'{CHAT_CHUNK}],"usage":{{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3}}}}',
+        f'{CHAT_CHUNK}],"usage":{{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3}},'
+        '"system_fingerprint":"vllm-scripted-b9cb3ee1"}',
         "data: [DONE]",
     ]
 
@@ -152,7 +153,8 @@ async def test_completion_stream(app: Litestar) -> None:
     assert await frames_of(app, COMPLETIONS) == [
         f'{TEXT_CHUNK}{{"index":0,"text":"H","logprobs":null,"finish_reason":null,"stop_reason":null,{nulls}}}]}}',
         f'{TEXT_CHUNK}{{"index":0,"text":"i","logprobs":null,"finish_reason":null,"stop_reason":null,{nulls}}}]}}',
-        f'{TEXT_CHUNK}{{"index":0,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":null,{nulls}}}]}}',
+        f'{TEXT_CHUNK}{{"index":0,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":null,{nulls}}}],'
+        '"system_fingerprint":"vllm-scripted-b9cb3ee1"}',
         "data: [DONE]",
     ]
 
@@ -182,7 +184,8 @@ async def test_completion_stream_with_logprobs_echo_and_usage(app: Litestar) -> 
         '"tokens":["<|eos|>"],"top_logprobs":[{"<|eos|>":-0.25,"!":-1e-7}]},"finish_reason":"stop",'
         '"stop_reason":null,"prompt_token_ids":null,"token_ids":[257]}],'
         '"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3}}',
-        f'{TEXT_CHUNK}],"usage":{{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3}}}}',
+        f'{TEXT_CHUNK}],"usage":{{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3}},'
+        '"system_fingerprint":"vllm-scripted-b9cb3ee1"}',
         "data: [DONE]",
     ]
 

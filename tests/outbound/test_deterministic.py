@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from adapters.outbound.mock_engine.deterministic import DeterministicModel, Scorer
+from adapters.outbound.mock_engine.deterministic import CannotConstrain, DeterministicModel, Scorer
 from domain.generation import FinishReason, GenerationRequest, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
+from domain.structured_outputs import JsonObject, StructuredOutputs
 
 BYTES = DeterministicModel(261, byte_vocabulary=True)
 LARGE = DeterministicModel(49152)
@@ -197,3 +198,10 @@ def test_other_vocabularies_are_used_all_over() -> None:
     token_ids = LARGE.start(asked([1], max_tokens=4000)).step(4000, None).token_ids
     assert max(token_ids) < 49152
     assert len({token_id * 16 // 49152 for token_id in token_ids}) == 16
+
+
+def test_an_output_of_a_form_is_refused_by_the_field_that_asked_for_it() -> None:
+    structured = StructuredOutputs(form=JsonObject(), param="response_format")
+    with pytest.raises(CannotConstrain) as refused:
+        BYTES.start(asked([1], structured_outputs=structured))
+    assert refused.value.param == "response_format"

@@ -17,6 +17,7 @@ from adapters.outbound.vllm_engine.wire import (
     EngineCoreOutputs,
     EngineCoreRequest,
     EngineSampling,
+    EngineStructuredOutputs,
     FinishCode,
     OutputError,
     UtilityOutput,
@@ -126,7 +127,7 @@ def test_only_the_first_output_tells_of_the_prompt() -> None:
     assert numbers(scores.token_ids, frames).tolist()[::3] == [6, 7]
     assert first.prefill_stats is not None
     assert (first.prefill_stats.num_prompt_tokens, first.prefill_stats.num_cached_tokens) == (3, 0)
-    assert [event["type"] for event in first.events] == [1, 2]
+    assert [event.type for event in first.events or ()] == [1, 2]
     later, _ = bench.step()["r"]
     assert (later.new_prompt_logprobs_tensors, later.prefill_stats, later.events) == (None, None, None)
 
@@ -187,6 +188,15 @@ def test_a_refusal_says_why_since_033(error: OutputError) -> None:
     assert (refused.finish_reason, refused.error) == (FinishCode.ERROR, error)
     refused = only(Bench(Faults(refuses_with=error)).add("r"))
     assert (refused.finish_reason, refused.error) == (FinishCode.ERROR, None)
+
+
+def test_a_form_of_the_output_is_refused_rather_than_passed_over() -> None:
+    form = EngineStructuredOutputs(json_object=True, backend="xgrammar")
+    refused = only(Bench(is_032=False).add("r", structured_outputs=form))
+    assert refused.finish_reason == FinishCode.ERROR
+    assert refused.error is not None
+    assert (refused.error.code, refused.error.param) == ("validation_error", "structured_outputs")
+    assert only(Bench().add("r", structured_outputs=form)).finish_reason == FinishCode.ERROR
 
 
 def test_sampling_that_is_out_of_range_is_refused() -> None:

@@ -22,12 +22,18 @@ EOS = 2
 """<|im_end|> in the folders of these tests."""
 
 
-def facts(path: Path, generation_config: str = "auto") -> ModelFacts:
-    return load_model_facts(str(path), generation_config=generation_config, eos_token_id=EOS, tokenizer_vocab_size=500)
+def facts(path: Path, generation_config: str = "auto", **override: Any) -> ModelFacts:
+    return load_model_facts(
+        str(path),
+        generation_config=generation_config,
+        override=override,
+        eos_token_id=EOS,
+        tokenizer_vocab_size=500,
+    )
 
 
-def defaults(path: Path, generation_config: str = "auto") -> ModelDefaults:
-    return facts(path, generation_config).defaults
+def defaults(path: Path, generation_config: str = "auto", **override: Any) -> ModelDefaults:
+    return facts(path, generation_config, **override).defaults
 
 
 class TestTokenizer:
@@ -231,6 +237,46 @@ class TestSamplingDefaults:
         write_model_folder(tmp_path, generation_config=said)
         with pytest.raises(ModelNotLoadable, match=r"generation_config\.json is not usable: .*" + next(iter(said))[:4]):
             facts(tmp_path)
+
+
+class TestOverriddenDefaults:
+    """`--override-generation-config`"""
+
+    @pytest.mark.parametrize("source", ["auto", "vllm"])
+    def test_it_wins_over_whatever_it_overrides(self, tmp_path: Path, source: str) -> None:
+        write_model_folder(tmp_path, generation_config={"top_k": 5, "temperature": 0.5})
+        found = defaults(tmp_path, source, temperature=0.25, nobody_knows=1)
+        assert (found.temperature, found.top_k) == (0.25, 5 if source == "auto" else 0)
+
+    def test_a_null_takes_away_what_the_model_says(self, tmp_path: Path) -> None:
+        write_model_folder(tmp_path, generation_config={"top_k": 5, "max_new_tokens": 7})
+        found = facts(tmp_path, top_k=None, max_new_tokens=None)
+        assert found.defaults == ModelDefaults(eos_token_id=EOS, stop_token_ids=[])
+        assert found.max_output_tokens is None
+
+    def test_it_does_not_say_what_ends_an_answer(self, tmp_path: Path) -> None:
+        write_model_folder(tmp_path, generation_config={"eos_token_id": 5})
+        assert defaults(tmp_path, eos_token_id=6).stop_token_ids == [5]
+
+    @pytest.mark.parametrize("override", [{"temperature": "hot"}, {"top_p": 1.5}, {"max_new_tokens": 0}])
+    def test_what_no_request_could_ask_for_is_refused(self, tmp_path: Path, override: dict[str, Any]) -> None:
+        write_model_folder(tmp_path)
+        with pytest.raises(ModelNotLoadable, match=r"^--override-generation-config is not usable: "):
+            facts(tmp_path, **override)
+
+    def test_new_tokens_are_a_default_of_the_model_and_a_limit_of_the_operator(self, tmp_path: Path) -> None:
+        model = write_model_folder(tmp_path / "model", generation_config={"max_new_tokens": 7})
+        other = str(write_model_folder(tmp_path / "other", generation_config={"max_new_tokens": 9}))
+        assert [
+            (found.defaults.max_tokens, found.max_output_tokens) for found in (facts(model), facts(model, "vllm"))
+        ] == [
+            (7, None),
+            (None, None),
+        ]
+        for source, said in (("auto", 8), ("vllm", 8), (other, 8)):
+            found = facts(model, source, max_new_tokens=said)
+            assert (found.defaults.max_tokens, found.max_output_tokens) == (8, 8)
+        assert (facts(model, other).defaults.max_tokens, facts(model, other).max_output_tokens) == (9, 9)
 
 
 def test_a_file_that_a_model_does_not_have_is_none(tmp_path: Path) -> None:

@@ -60,10 +60,8 @@ class StreamShape(NamedTuple):
 
 
 def stream_shape(chunks: Sequence[Json]) -> StreamShape:
-    """`chunks` end with the one that has the usage. One chunk of content is both the first and the final one.
-
-    The fingerprint is left out: it is not built, and streams then lack it."""
-    *contents, usage = (_shape({key: chunk[key] for key in chunk if key != "system_fingerprint"}) for chunk in chunks)
+    """`chunks` end with the one that has the usage. One chunk of content is both the first and the final one."""
+    *contents, usage = map(_shape, chunks)
     return StreamShape(contents[0], frozenset(contents[1:-1]), contents[-1], usage)
 
 

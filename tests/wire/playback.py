@@ -18,7 +18,7 @@ from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
-from domain.chat import Message
+from domain.chat import Message, Rendering
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
 from tests.e2e.engines import connected
@@ -44,7 +44,7 @@ class RecordedChat(ChatRenderer):
     def __init__(self, prompt: str) -> None:
         self._prompt = prompt
 
-    def render(self, messages: Sequence[Message]) -> str:
+    def render(self, messages: Sequence[Message], rendering: Rendering) -> str:
         return self._prompt
 
 
@@ -62,7 +62,7 @@ def application(engine: EngineCore, recorded: Recorded) -> Litestar:
                 {recorded["prompt"]: recorded["prompt_token_ids"]}, contents, recorded["specials"]
             ),
             chat_renderer=RecordedChat(recorded["prompt"]),
-            options=ServerOptions(),
+            options=ServerOptions(fingerprint_mode="none"),
             defaults=ModelDefaults(eos_token_id=recorded["eos_token_id"]),
             limits=ModelLimits(vocab_size=recorded["vocab_size"]),
             names=["smollm2"],

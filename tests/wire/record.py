@@ -128,6 +128,15 @@ OUTPUTS = {
     "stopped": message(
         EngineCoreOutput("r", [2], finish_reason=FinishReason.STOP, stop_reason=2), finished_requests={"r"}
     ),
+    "handed over": message(
+        EngineCoreOutput(
+            "r",
+            [104],
+            finish_reason=FinishReason.LENGTH,
+            kv_transfer_params={"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None},
+            ec_transfer_params={"x": 1},
+        )
+    ),
     "failed": message(EngineCoreOutput("r", [], finish_reason=FinishReason.ERROR)),
     "no outputs": message(scheduler_stats=SchedulerStats()),
     "utility": message(utility_output=UtilityOutput(5, None, UtilityResult(True))),
@@ -153,6 +162,10 @@ def decoded(encoded: bytes) -> dict[str, Any]:
     chosen = {name: getattr(sampling, name) for name in sampling.__struct_fields__}
     chosen["_all_stop_token_ids"] = sorted(sampling.all_stop_token_ids)
     chosen["output_kind"] = sampling.output_kind.name
+    if sampling.repetition_detection is not None:
+        chosen["repetition_detection"] = asdict(sampling.repetition_detection)
+    if sampling.structured_outputs is not None:
+        chosen["structured_outputs"] = asdict(sampling.structured_outputs)
     return {**fields, "sampling_params": chosen}
 
 

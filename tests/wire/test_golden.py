@@ -21,9 +21,11 @@ from adapters.outbound.vllm_engine.wire import (
 )
 from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure
-from domain.generation import FinishReason, TokenDelta
+from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
+from domain.structured_outputs import Regex, StructuredOutputs
+from domain.timing import EngineStart
 from tests.wire.cases import ARRIVAL_TIME, REQUESTS
 
 GOLDEN: dict[str, Any] = json.loads(Path(__file__).with_name("golden.json").read_text())
@@ -42,10 +44,10 @@ def output_of(name: str) -> EngineCoreOutput:
     return message_of(name).outputs[-1]
 
 
-def delta(name: str, is_first: bool = True, **wanted: Any) -> TokenDelta:
+def delta(name: str, is_first: bool = True, produced_at: float = 0.0, **wanted: Any) -> TokenDelta:
     output = output_of(name)
     assert failure_of(output) is None
-    return delta_of(output, frames_of(name), SamplingParams(**wanted), is_first)
+    return delta_of(output, frames_of(name), SamplingParams(**wanted), produced_at, is_first=is_first)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -87,6 +89,70 @@ def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     assert [read["eos ignored"][name] for name in stops] == [None, [2, 5]]
 
 
+def test_vllm_read_what_constrains_the_tokens() -> None:
+    read = GOLDEN["requests"]["constrained"]["decoded"]["sampling_params"]
+    assert read["logit_bias"] == {"5": -100.0, "49151": 0.25}
+    assert read["allowed_token_ids"] == [5, 49151]
+    assert read["_bad_words_token_ids"] == [[1, 2], [3]]
+    assert read["repetition_detection"] == {"max_pattern_size": 9, "min_pattern_size": 2, "min_count": 3}
+    assert read["extra_args"] == REQUESTS["constrained"].sampling.extra_args
+    unconstrained = GOLDEN["requests"]["everything"]["decoded"]["sampling_params"]
+    for name in ("logit_bias", "allowed_token_ids", "_bad_words_token_ids", "repetition_detection", "extra_args"):
+        assert unconstrained[name] is None, name
+
+
+def test_vllm_read_how_to_schedule() -> None:
+    read = {name: case["decoded"] for name, case in GOLDEN["requests"].items()}
+    names = ("priority", "cache_salt", "session_id", "external_req_id")
+    assert [read["scheduled"][name] for name in names] == [-7, "🧂", "s", "0_cmpl-10-0"]
+    assert [read["everything"][name] for name in names] == [0, None, None, "chatcmpl-4"]
+
+
+def test_vllm_read_which_form_and_which_library() -> None:
+    read = {name: case["decoded"]["sampling_params"]["structured_outputs"] for name, case in GOLDEN["requests"].items()}
+    assert read["everything"] is None
+    forms = {}
+    for name, structured in read.items():
+        if structured is not None:
+            asked = {kind: value for kind, value in structured.items() if value not in (None, False)}
+            assert asked.pop("_backend_was_auto") is True
+            forms[name] = asked
+    assert forms == {
+        "schema": {
+            "json": '{"type": "object", "properties": {"\\u00e9": {"maximum": 1000000000000000000000000000000}}}',
+            "_backend": "xgrammar",
+        },
+        "schema for guidance": {
+            "json": '{"type": "integer", "multipleOf": 2}',
+            "disable_any_whitespace": True,
+            "_backend": "guidance",
+        },
+        "schema for outlines": {
+            "json": '{"type": "object", "properties": {}, "patternProperties": {}}',
+            "disable_additional_properties": True,
+            "_backend": "outlines",
+        },
+        "object": {"json_object": True, "whitespace_pattern": " ?", "_backend": "xgrammar"},
+        "regex": {"regex": "", "_backend": "xgrammar"},
+        "choice": {
+            "grammar": r'root ::= "a \"b\" \\" | "\u0000\t\n\r\u001f\u007f" | "é 🎉" | ""',
+            "_backend": "xgrammar",
+        },
+        "grammar": {"grammar": 'root ::= "a"', "_backend": "xgrammar"},
+        "tag": {"structural_tag": '{"format": {"type": "any_text"}}', "_backend": "xgrammar"},
+    }
+
+
+def test_a_library_that_the_operator_chose_is_told_of_choices_as_they_are() -> None:
+    asked = engine_request(REQUESTS["choice"], "internal", ARRIVAL_TIME, "guidance").sampling_params
+    assert asked is not None
+    structured = asked.structured_outputs
+    assert structured is not None
+    assert structured.grammar is None
+    assert list(structured.choice or ())[-1] == ""
+    assert (structured.backend, structured.backend_was_auto) == ("guidance", False)
+
+
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests_read_back(name: str) -> None:
     request = engine_request(REQUESTS[name], "internal", ARRIVAL_TIME)
@@ -122,6 +188,14 @@ def test_one_token() -> None:
 def test_the_first_output_brings_cached_tokens() -> None:
     assert delta("first output").cached_tokens == 8
     assert delta("first output", is_first=False).cached_tokens is None
+
+
+def test_the_first_output_brings_its_times() -> None:
+    first = delta("first output", produced_at=2.5)
+    assert (first.start, first.produced_at) == (EngineStart(1.0, 2.0, 2.5), 2.5)
+    later = delta("first output", is_first=False, produced_at=2.75)
+    assert (later.start, later.produced_at) == (None, 2.75)
+    assert delta("one token", produced_at=2.5).start == EngineStart(None, None, 2.5)
 
 
 def test_logprobs_in_place() -> None:
@@ -177,6 +251,21 @@ def test_prompt_rows() -> None:
 def test_how_a_request_ends() -> None:
     assert delta("stopped") == TokenDelta([2], finish_reason=FinishReason.STOP, stop_reason=2)
     assert type(failure_of(output_of("failed"))) is EngineFailure
+
+
+def test_what_an_engine_leaves_to_others() -> None:
+    kv = {"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None}
+    assert delta("handed over").transfer == TransferParams(kv, {"x": 1})
+    assert delta("one token").transfer is None
+
+
+def test_an_engine_before_033_fails_over_a_form_that_does_not_compile() -> None:
+    asked = StructuredOutputs(form=Regex("("), param="response_format")
+    refused = failure_of(output_of("failed"), asked)
+    assert isinstance(refused, RefusedByEngine)
+    assert refused.param == "response_format"
+    assert failure_of(output_of("one token"), asked) is None
+    assert isinstance(failure_of(output_of("0.33, paused"), asked), EngineUnavailable)
 
 
 def test_what_033_appended() -> None:

@@ -36,6 +36,7 @@ def read_args_json(text: str) -> dict[str, Any]:
             raise UsageError(f"--args-json: {key} is a flag of `northbound serve` alone")
         elif key in _VLLM and not _VLLM[key].for_launcher:
             _VLLM[key].check(value, f"--args-json: {key}")
+            given[key] = value
     return given
 
 

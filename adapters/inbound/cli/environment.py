@@ -9,7 +9,6 @@ from adapters.inbound.cli.usage import UsageError
 _OFF = ("", "0", "false")
 _NOT_BUILT: dict[str, tuple[str, ...]] = {
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _OFF,
-    "VLLM_API_KEY": ("",),
     "VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT": ("", "30", "30.0"),
     "VLLM_DEBUG_LOG_API_SERVER_RESPONSE": _OFF,
     "VLLM_ENABLE_COHERE_API": _OFF,
@@ -42,9 +41,9 @@ def stand_ins(flags: Iterable[Flag], environ: Mapping[str, str]) -> dict[str, An
         if not text:
             continue
         try:
-            given[flag.key] = (
-                [flag.kind.read_text(word) for word in text.split(",")] if flag.many else flag.kind.read_text(text)
-            )
+            words = [text] if flag.env_is_one or not flag.many else text.split(",")
+            values = [flag.kind.read_text(word) for word in words]
+            given[flag.key] = values if flag.many else values[0]
         except ValueError as error:
             raise UsageError(f"{flag.env}: {error}") from None
     return given

@@ -8,7 +8,10 @@ from typing import Literal
 from msgspec import Struct
 
 from adapters.inbound.cli.kinds import (
+    OBJECT,
     PORT,
+    SECRET,
+    STRINGS,
     SWITCH,
     TOKENS_OR_AUTO,
     Kind,
@@ -17,9 +20,11 @@ from adapters.inbound.cli.kinds import (
     text,
 )
 
-Group = Literal["serving", "model", "engine", "mock", "vLLM hands over"]
+Group = Literal["serving", "access", "answers", "model", "engine", "mock", "vLLM hands over"]
 GROUPS: dict[Group, str] = {
     "serving": "where and how HTTP is served",
+    "access": "who may ask, and from which pages",
+    "answers": "what answers tell",
     "model": "what is served",
     "engine": "the vLLM engine that generates",
     "mock": "an engine that needs no model and no vLLM",
@@ -41,7 +46,9 @@ class Flag(Struct, frozen=True, kw_only=True):
     fills: str = ""
     """The setting, where it is not named like the flag."""
     env: str = ""
-    """The variable that stands in for the flag."""
+    """The variable that stands in for the flag: with `many`, for several words with commas between them."""
+    env_is_one: bool = False
+    """Whether the variable is one word, commas and all."""
     many: bool = False
     """Takes one or more words; the last time it is given counts."""
     repeatable: bool = False
@@ -100,6 +107,74 @@ SHARED = (
         help="how much is logged",
     ),
     Flag(
+        name="root-path",
+        kind=text("PATH"),
+        group="serving",
+        help="the prefix that a proxy routes by, whether it takes it off the path or not",
+    ),
+    Flag(
+        name="enable-request-id-headers",
+        kind=SWITCH,
+        group="serving",
+        help="give every answer an X-Request-Id header: the request's, or a random one",
+    ),
+    Flag(
+        name="api-key",
+        kind=SECRET,
+        group="access",
+        many=True,
+        env="VLLM_API_KEY",
+        env_is_one=True,
+        help="keys, one of which requests to /v1, /v2 and /inference must bear",
+    ),
+    Flag(
+        name="allowed-origins",
+        kind=STRINGS,
+        group="access",
+        help='origins whose pages may ask, such as ["https://a.example"]; none by default',
+    ),
+    Flag(name="allowed-methods", kind=STRINGS, group="access", help="methods that such pages may use, all by default"),
+    Flag(name="allowed-headers", kind=STRINGS, group="access", help="headers that such pages may send, all by default"),
+    Flag(name="allow-credentials", kind=SWITCH, group="access", help="let such pages send credentials"),
+    Flag(
+        name="enable-force-include-usage",
+        kind=SWITCH,
+        group="answers",
+        help="put the usage into every chunk of every stream, and into one of its own at the end",
+    ),
+    Flag(
+        name="enable-prompt-tokens-details",
+        kind=SWITCH,
+        group="answers",
+        help="tell how many of the prompt's tokens were cached",
+    ),
+    Flag(
+        name="enable-per-request-metrics",
+        kind=SWITCH,
+        group="answers",
+        help="tell how long the engine took for an answer of one choice",
+    ),
+    Flag(
+        name="sse-keep-alive-interval",
+        kind=integer(0, metavar="SECONDS"),
+        group="serving",
+        help="how long a stream may be silent before it sends a comment; 0 for ever",
+    ),
+    Flag(
+        name="fingerprint-mode",
+        kind=choice("full", "hash", "custom", "none"),
+        group="answers",
+        help="what system_fingerprint tells: version and a hash of what is served, --fingerprint-value, or nothing",
+    ),
+    Flag(name="fingerprint-value", kind=text("TEXT"), group="answers", help="the custom system_fingerprint"),
+    Flag(
+        name="stream-interval",
+        kind=integer(1),
+        group="answers",
+        for_engine=True,
+        help="tokens gathered for a chunk of a stream, but for the first and the last one",
+    ),
+    Flag(
         name="model",
         kind=text("MODEL"),
         group="model",
@@ -154,6 +229,14 @@ SHARED = (
         help="where sampling defaults come from: auto (the model), vllm (neutral ones) or a folder",
     ),
     Flag(
+        name="override-generation-config",
+        kind=OBJECT,
+        group="model",
+        for_engine=True,
+        needs="MODEL",
+        help='sampling defaults that win over those, such as {"temperature": 0.5}',
+    ),
+    Flag(
         name="max-model-len",
         kind=TOKENS_OR_AUTO,
         group="model",
@@ -166,6 +249,40 @@ SHARED = (
         group="model",
         for_engine=True,
         help="the most logprobs a request may ask for per token; -1 for the whole vocabulary",
+    ),
+    Flag(
+        name="chat-template",
+        kind=text("TEMPLATE"),
+        group="model",
+        needs="MODEL",
+        help="a Jinja template, or a file with one, to write conversations by; the model's own by default",
+    ),
+    Flag(
+        name="chat-template-content-format",
+        kind=choice("auto", "string", "openai"),
+        group="model",
+        needs="MODEL",
+        help="how the template takes content: as text, in parts, or as it seems to expect",
+    ),
+    Flag(
+        name="default-chat-template-kwargs",
+        kind=OBJECT,
+        group="model",
+        needs="MODEL",
+        help="variables of the template, which a request's own chat_template_kwargs override",
+    ),
+    Flag(
+        name="trust-request-chat-template",
+        kind=SWITCH,
+        group="model",
+        needs="MODEL",
+        help="let requests bring their own chat_template, which runs in this process",
+    ),
+    Flag(
+        name="response-role",
+        kind=text("ROLE"),
+        group="answers",
+        help="the role of answers in chat",
     ),
     Flag(
         name="return-tokens-as-token-ids",

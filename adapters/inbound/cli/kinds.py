@@ -1,5 +1,6 @@
 """How the value of a flag is read, from a word of the command line and from JSON."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -21,22 +22,29 @@ class Kind(Struct, frozen=True, kw_only=True):
     accepts: Callable[[Any], bool]
     text_in_json: bool = False
     """Whether JSON gives it as a string, too."""
+    is_secret: bool = False
+    """Whether a value is never shown, not even to say what is wrong with it."""
+    kept_as: Callable[[Any], Any] = lambda value: value
+    """What becomes of a value that is accepted."""
 
     def read_text(self, text: str) -> Any:
         try:
             value = self.from_text(text)
         except ValueError:
-            raise ValueError(f"expected {self.expected}, not {text!r}") from None
+            raise self._unexpected(text) from None
         if not self.accepts(value):
-            raise ValueError(f"expected {self.expected}, not {text!r}")
-        return value
+            raise self._unexpected(text)
+        return self.kept_as(value)
 
     def read_json(self, value: Any) -> Any:
         if self.text_in_json and isinstance(value, str):
             return self.read_text(value)
         if not self.accepts(value):
-            raise ValueError(f"expected {self.expected}, not {value!r}")
-        return value
+            raise self._unexpected(value)
+        return self.kept_as(value)
+
+    def _unexpected(self, value: Any) -> ValueError:
+        return ValueError(f"expected {self.expected}" + ("" if self.is_secret else f", not {value!r}"))
 
 
 def _optional_text(text: str) -> str | None:
@@ -102,6 +110,27 @@ def text(metavar: str) -> Kind:
     )
 
 
+SECRET = Kind(
+    expected="a key that is not empty",
+    metavar="KEY",
+    from_text=str,
+    accepts=lambda value: isinstance(value, str) and value.strip() != "",
+    is_secret=True,
+)
+STRINGS = Kind(
+    expected="a JSON list of strings",
+    metavar="JSON",
+    from_text=json.loads,
+    accepts=lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    kept_as=tuple,
+)
+OBJECT = Kind(
+    expected="a JSON object",
+    metavar="JSON",
+    from_text=json.loads,
+    accepts=lambda value: isinstance(value, dict),
+    kept_as=lambda value: value or None,
+)
 SWITCH = Kind(
     expected="true or false",
     from_text=_truth,

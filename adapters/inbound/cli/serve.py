@@ -120,6 +120,10 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
     if passed_on and not settings.starts_engine:
         name = passed_on[0].partition("=")[0]
         raise UsageError(f"{name} is not a flag of Northbound's, and {what_starts_none} starts no engine to give it to")
+    if settings.model.enable_per_request_metrics and given.get("disable_log_stats"):
+        raise UsageError(
+            "--enable-per-request-metrics is of no use with --disable-log-stats: the engine tells no times"
+        )
     local = settings.data_parallel_size_local or 0
     if local > settings.data_parallel_size:
         most = settings.data_parallel_size

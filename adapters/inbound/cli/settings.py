@@ -1,13 +1,15 @@
 """What a command line settles, as plain values. What they name is not looked at here: no file, no socket, no model."""
 
 import sys
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from application.options import ServerOptions
+from application.options import FingerprintMode, ServerOptions
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "NOTSET"]
+StructuredOutputsBackend = Literal["auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"]
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True):
@@ -26,6 +28,18 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     shutdown_timeout: int = 0
     """Seconds that running requests may still take once the server is told to stop."""
     log_level: LogLevel = "INFO"
+    root_path: str | None = None
+    """A prefix that paths may have. None: none."""
+    enable_request_id_headers: bool = False
+    sse_keep_alive_interval: int = 0
+    """Seconds after which a silent stream sends a comment; 0: never."""
+    api_key: tuple[str, ...] = ()
+    """None at all: whoever can connect may ask."""
+    allowed_origins: tuple[str, ...] = ()
+    """None at all: pages of other origins cannot ask."""
+    allowed_methods: tuple[str, ...] = ("*",)
+    allowed_headers: tuple[str, ...] = ("*",)
+    allow_credentials: bool = False
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
@@ -42,19 +56,36 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     trust_remote_code: bool = False
     generation_config: str = "auto"
     """`auto`: the model's own defaults, `vllm`: neutral ones, else the folder to read them from."""
+    override_generation_config: Mapping[str, Any] | None = None
+    """What wins over that, by the names of generation_config.json."""
+    chat_template: str | None = None
+    """A file, or a template itself. None: the model's own."""
+    chat_template_content_format: Literal["auto", "string", "openai"] = "auto"
+    default_chat_template_kwargs: Mapping[str, Any] | None = None
+    trust_request_chat_template: bool = False
+    response_role: str = "assistant"
     max_model_len: int | None = None
     """Tokens. None: the engine's to choose."""
     max_logprobs: int = 20
     """-1: the vocabulary."""
     return_tokens_as_token_ids: bool = False
+    enable_force_include_usage: bool = False
+    enable_prompt_tokens_details: bool = False
+    enable_per_request_metrics: bool = False
+    fingerprint_mode: FingerprintMode = "full"
+    fingerprint_value: str | None = None
+    stream_interval: int = 1
+    """Tokens."""
 
 
 class HandshakeSettings(Struct, frozen=True, kw_only=True):
-    """Which engines are let in, and how long they may take."""
+    """Which engines are let in, how long they may take, and what is known of them before."""
 
     engine_ready_timeout_s: int = 600
     allow_engine_version: tuple[str, ...] = ()
     """Versions let in besides the known ones."""
+    structured_outputs_backend: StructuredOutputsBackend = "auto"
+    """What engines are set to, here or wherever they are started."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True):
@@ -121,4 +152,14 @@ class MockEngineSettings(Struct, frozen=True, kw_only=True):
 
 def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
     """The defaults of the response stage."""
-    return ServerOptions(default_return_tokens_as_token_ids=settings.model.return_tokens_as_token_ids)
+    model = settings.model
+    return ServerOptions(
+        default_return_tokens_as_token_ids=settings.model.return_tokens_as_token_ids,
+        response_role=model.response_role,
+        forces_usage=model.enable_force_include_usage,
+        tells_prompt_details=model.enable_prompt_tokens_details,
+        tells_timing=model.enable_per_request_metrics,
+        fingerprint_mode=model.fingerprint_mode,
+        fingerprint_value=model.fingerprint_value,
+        stream_interval=model.stream_interval,
+    )

@@ -26,7 +26,10 @@ def http_settings(values: Mapping[str, Any]) -> HttpSettings:
 
 
 def handshake_settings(values: Mapping[str, Any]) -> HandshakeSettings:
-    return fill(HandshakeSettings, SHARED, values)
+    config = values.get("structured_outputs_config", {})
+    # A key given by itself replaces the whole on the engine's side.
+    backend = values.get("structured_outputs_config.backend", config.get("backend", "auto"))
+    return fill(HandshakeSettings, SHARED, values, structured_outputs_backend=backend)
 
 
 def model_settings(values: Mapping[str, Any], model: str | None) -> ModelSettings:

@@ -5,10 +5,11 @@ vLLM's defaults ask for nothing. Flags that only the engine reads are not listed
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
+from adapters.inbound.cli.settings import StructuredOutputsBackend
 from adapters.inbound.cli.usage import UsageError
 
 
@@ -63,9 +64,14 @@ def _profiles_nothing(config: object) -> bool:
     return config in _EMPTY or (isinstance(config, dict) and not config.get("profiler"))
 
 
+_BACKENDS = get_args(StructuredOutputsBackend)
+
+
 def _parses_no_reasoning(config: object) -> bool:
     parsers = ("reasoning_parser", "reasoning_parser_plugin")
-    return isinstance(config, dict) and not any(config.get(parser) for parser in parsers)
+    if not isinstance(config, dict) or any(config.get(parser) for parser in parsers):
+        return False
+    return config.get("backend", "auto") in _BACKENDS
 
 
 def _switches(default: bool, names: str) -> Iterator[VllmFlag]:
@@ -83,33 +89,21 @@ _OF_THE_FRONTEND = (
     *_switches(
         False,
         """
-        allow-credentials enable-auto-tool-choice enable-force-include-usage enable-log-outputs enable-log-requests
-        enable-offline-docs enable-per-request-metrics enable-prompt-tokens-details enable-request-id-headers
+        enable-auto-tool-choice enable-log-outputs enable-log-requests enable-offline-docs
         enable-scale-out enable-server-load-tracking enable-ssl-refresh enable-tokenizer-info-endpoint
-        exclude-tools-when-tool-choice-none log-error-stack tokens-only trust-request-chat-template
-        trust-request-mm-kwargs
+        exclude-tools-when-tool-choice-none log-error-stack tokens-only trust-request-mm-kwargs
         """,
     ),
     *_switches(True, "cohere-is-reasoning-model enable-log-deltas"),
     *_values(
         {
-            "allowed-headers": ["*"],
-            "allowed-methods": ["*"],
-            "allowed-origins": [],
             "anthropic-disabled-thinking-effort": "auto",
-            "chat-template": None,
-            "chat-template-content-format": "auto",
             "cohere-format": "cmd4",
-            "default-chat-template-kwargs": None,
-            "fingerprint-value": None,
             "grpc-port": None,
             "h11-max-header-count": 256,
             "h11-max-incomplete-event-size": 4194304,
             "max-log-len": None,
             "reasoning-effort-map": None,
-            "response-role": "assistant",
-            "root-path": None,
-            "sse-keep-alive-interval": 0,
             "ssl-ca-certs": None,
             "ssl-cert-reqs": 0,
             "ssl-certfile": None,
@@ -122,11 +116,8 @@ _OF_THE_FRONTEND = (
             "uvicorn-log-level": "info",
         }
     ),
-    VllmFlag(name="api-key", takes="values", asks_for_nothing=_only(*_EMPTY)),
     VllmFlag(name="middleware", takes="a value each time", asks_for_nothing=_holds_nothing),
     VllmFlag(name="lora-modules", takes="values", asks_for_nothing=_only(*_EMPTY)),
-    # Answers carry no fingerprint, which is what `none` asks for.
-    VllmFlag(name="fingerprint-mode", takes="a value", asks_for_nothing=_only("full", "none")),
 )
 
 _OF_BOTH_SIDES = (
@@ -159,11 +150,9 @@ _OF_BOTH_SIDES = (
             "mm-processor-kwargs": None,
             "mm-tensor-ipc": "direct_rpc",
             "otlp-traces-endpoint": None,
-            "override-generation-config": {},
             "reasoning-parser": "",
             "reasoning-parser-plugin": "",
             "show-hidden-metrics-for-version": None,
-            "stream-interval": 1,
             "watermark-config": None,
         }
     ),
@@ -179,8 +168,11 @@ _OF_BOTH_SIDES = (
     VllmFlag(name="convert", takes="a value", asks_for_nothing=_only("auto", "none"), for_engine=True),
     VllmFlag(name="tokenizer-mode", takes="a value", asks_for_nothing=_only("auto", "hf"), for_engine=True),
     VllmFlag(name="profiler-config", takes="a value", asks_for_nothing=_profiles_nothing),
-    # All but the reasoning parser in it is the engine's.
+    # All but the reasoning parser in it is the engine's; the backend is both sides'.
     VllmFlag(name="structured-outputs-config", takes="a value", asks_for_nothing=_parses_no_reasoning, for_engine=True),
+    VllmFlag(
+        name="structured-outputs-config.backend", takes="a value", asks_for_nothing=_only(*_BACKENDS), for_engine=True
+    ),
     VllmFlag(name="structured-outputs-config.reasoning_parser", takes="a value", asks_for_nothing=_only("")),
     VllmFlag(name="structured-outputs-config.reasoning_parser_plugin", takes="a value", asks_for_nothing=_only("")),
 )

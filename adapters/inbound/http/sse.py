@@ -10,6 +10,9 @@ from adapters.inbound.http.errors import ClientGone
 
 DONE = b"data: [DONE]\n\n"
 
+KEEP_ALIVE = b": keep-alive\n\n"
+"""A comment, which readers of events skip."""
+
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 T = TypeVar("T")
@@ -30,11 +33,45 @@ class FrameSource(Protocol):
     async def aclose(self) -> None: ...
 
 
+class SilenceLimit(float):
+    """Seconds after which a silent stream sends a comment, so that no proxy takes it for dead; 0 is never."""
+
+
+class KeptAlive:
+    """Frames of a source, with comments where it is silent for long."""
+
+    def __init__(self, source: FrameSource, silence_s: float) -> None:
+        self._source = source
+        self._silence_s = silence_s
+        self._next: asyncio.Task[bytes] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._next is None:
+            self._next = asyncio.create_task(_next_of(self._source))
+        await asyncio.wait((self._next,), timeout=self._silence_s)
+        if not self._next.done():
+            return KEEP_ALIVE
+        done, self._next = self._next, None
+        return done.result()
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+        if self._next is not None:
+            await asyncio.gather(self._next, return_exceptions=True)  # which has ended with the source
+
+
+async def _next_of(source: FrameSource) -> bytes:
+    return await anext(source)
+
+
 class EventStream:
     """An ASGI app that sends the frames of its source, and closes it however the exchange ends."""
 
-    def __init__(self, source: FrameSource) -> None:
-        self._source = source
+    def __init__(self, source: FrameSource, silence: SilenceLimit) -> None:
+        self._source = KeptAlive(source, silence) if silence else source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         leaving = asyncio.ensure_future(self._close_when_gone(receive))

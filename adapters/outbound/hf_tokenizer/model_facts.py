@@ -1,5 +1,6 @@
 """What a model's files say of it: the size of its vocabulary, what ends an answer, how tokens are chosen by default."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -20,12 +21,17 @@ FROM_MODEL: Final = "auto"
 NEUTRAL: Final = "vllm"
 
 
+NO_OVERRIDE: Final[Mapping[str, Any]] = {}
+
+
 class ModelFacts(Struct, frozen=True, kw_only=True):
     """What is known of a model without its weights."""
 
     defaults: ModelDefaults
     vocab_size: int
     """Every id that the model can score or the tokenizer can give: the larger of the two vocabularies."""
+    max_output_tokens: int | None
+    """No answer is to be longer: what a folder of defaults, or an override of them, says of new tokens."""
     context_length: int | None
     """Tokens the model was made for, if it says so; what counts is what the engine allows."""
 
@@ -62,25 +68,29 @@ def load_model_facts(
     *,
     revision: str | None = None,
     generation_config: str = FROM_MODEL,
+    override: Mapping[str, Any] = NO_OVERRIDE,
     eos_token_id: int | None,
     tokenizer_vocab_size: int,
 ) -> ModelFacts:
     """`name` is a folder or a name on the hub; `eos_token_id` is the tokenizer's.
 
     `generation_config` says whose sampling defaults to use: the model's own (`auto`), none (`vllm`), or those in some
-    other folder. Raises ModelNotLoadable."""
+    other folder; `override` wins over them. Raises ModelNotLoadable."""
     files = ModelFiles(name, revision)
     config = files.read_json(CONFIG)
     if config is None:
         raise ModelNotLoadable(f"{name} has no {CONFIG}.")
     generation = _generation_config(generation_config, files, config)
     # Same as vLLM: with `vllm` the model's file still says which tokens end an answer.
-    sampling = {} if generation_config == NEUTRAL else generation.sampling
+    sampling = _overridden({} if generation_config == NEUTRAL else generation.sampling, override)
+    # Same as vLLM: what the model itself says of new tokens is a default, what the operator says a limit.
+    limits_output = generation_config not in (FROM_MODEL, NEUTRAL) or "max_new_tokens" in override
     others = [token_id for token_id in dict.fromkeys(generation.eos_token_ids) if token_id != eos_token_id]
     language_model = config | _language_model(config)
     return ModelFacts(
         defaults=ModelDefaults(eos_token_id=eos_token_id, stop_token_ids=others, **sampling),
         vocab_size=max(_count(language_model, "vocab_size") or 0, tokenizer_vocab_size),
+        max_output_tokens=sampling.get("max_tokens") if limits_output else None,
         context_length=_count(language_model, "max_position_embeddings"),
     )
 
@@ -95,9 +105,20 @@ def _generation_config(source: str, files: ModelFiles, config: dict[str, Any]) -
         # Same as vLLM: a model without the file may say it in its config.
         where = f"{files.name}/{CONFIG}"
         content = _language_model(config) | {key: value for key, value in config.items() if value is not None}
+    return _read(content, where, with_sampling=source != NEUTRAL)
+
+
+def _overridden(sampling: dict[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Same as vLLM: a null takes away what the model says."""
+    names = {"max_tokens" if name == "max_new_tokens" else name for name in override}
+    kept = {name: value for name, value in sampling.items() if name not in names}
+    return kept | _read(override, "--override-generation-config").sampling
+
+
+def _read(content: Mapping[str, Any], where: str, *, with_sampling: bool = True) -> GenerationConfig:
     try:
         generation = msgspec.convert(content, GenerationConfig)
-        if source != NEUTRAL:
+        if with_sampling:
             SamplingParams(**generation.sampling)
     except (msgspec.ValidationError, RequestError) as error:
         raise ModelNotLoadable(f"{where} is not usable: {one_line(error)}") from error

@@ -6,7 +6,7 @@ from typing import Any
 from domain.chat import Message
 
 Turn = dict[str, Any]
-"""A message as templates see it: role, content, and name if it has one."""
+"""A message as templates see it: role and content, and what else it has."""
 
 
 def turns(messages: Sequence[Message], *, content_in_parts: bool, knows_developer: bool) -> list[Turn]:
@@ -22,12 +22,17 @@ def turns(messages: Sequence[Message], *, content_in_parts: bool, knows_develope
 
 
 def _turn(message: Message, content_in_parts: bool) -> Turn:
-    parts = [message.content] if isinstance(message.content, str) else message.content
     turn: Turn = {"role": message.role}
     if content_in_parts and message.role != "tool":  # few templates read the parts of a tool's result
+        parts = [message.content] if isinstance(message.content, str) else message.content
         turn["content"] = [{"type": "text", "text": part} for part in parts]
     else:
-        turn["content"] = "\n".join(filter(None, parts))
+        turn["content"] = message.text
+    if message.role == "assistant" and message.reasoning is not None:
+        # Same as vLLM: templates know it by either name.
+        turn["reasoning"] = turn["reasoning_content"] = message.reasoning
+    if message.role == "tool" and message.tool_call_id is not None:
+        turn["tool_call_id"] = message.tool_call_id
     if message.name is not None:
         turn["name"] = message.name
     return turn

@@ -1,15 +1,16 @@
 """Rendering by transformers, which runs each template in the environment it was written for."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import jinja2
 
-from adapters.outbound.jinja_chat.content_format import iterates_over_content
 from adapters.outbound.jinja_chat.conversation import turns
+from adapters.outbound.jinja_chat.syntax import ContentFormat, TemplateSyntax, syntax_of
 from adapters.outbound.jinja_chat.template import ChatTemplateNotLoadable, NoChatTemplate, template_of
 from application.ports.chat_renderer import ChatRenderer, ConversationNotRenderable
-from domain.chat import Message
+from domain.chat import Message, Rendering
 
 LONGEST_REASON = 500
 """Characters of what a template says that are passed on: it may quote the conversation."""
@@ -28,52 +29,92 @@ class JinjaChat(ChatRenderer):
     """The template is compiled once, here. What is wrong with a model's own is told to whoever uses it: the model still
     completes texts."""
 
-    def __init__(self, tokenizer: TemplateTokenizer, chat_template: str | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: TemplateTokenizer,
+        chat_template: str | None = None,
+        content_format: ContentFormat = "auto",
+    ) -> None:
         """`chat_template` is used instead of the model's own. Raises ChatTemplateNotLoadable if it is no Jinja."""
         self._tokenizer = tokenizer
-        self._template = ""
-        self._content_in_parts = False
-        self._unusable: str | None = None
+        self._parameters = frozenset(inspect.signature(tokenizer.apply_chat_template).parameters)
+        self._content_format = content_format
+        self._syntax: TemplateSyntax | None = None
+        self._unusable = ""
         try:
-            self._template = template_of(tokenizer.chat_template) if chat_template is None else chat_template
-            self._content_in_parts = iterates_over_content(_parse(self._template))
+            self._syntax = syntax_of(template_of(tokenizer.chat_template) if chat_template is None else chat_template)
         except NoChatTemplate as error:
             self._unusable = str(error)
         except Exception as error:
             if chat_template is not None:
                 raise ChatTemplateNotLoadable(f"The chat template is not valid: {_said(error)}") from error
             self._unusable = f"The model's chat template is not valid: {_said(error)}"
-        # Same as vLLM: a template that knows the role compares with its name.
-        self._knows_developer = any(f"{quote}developer{quote}" in self._template for quote in "\"'")
 
-    def render(self, messages: Sequence[Message]) -> str:
-        if self._unusable is not None:
-            raise ConversationNotRenderable(self._unusable, "messages")
-        conversation = turns(messages, content_in_parts=self._content_in_parts, knows_developer=self._knows_developer)
+    def render(self, messages: Sequence[Message], rendering: Rendering) -> str:
+        syntax = self._syntax_for(rendering)
+        variables = self._variables(rendering, syntax)
+        in_parts = syntax.iterates_over_content if self._content_format == "auto" else self._content_format == "openai"
+        conversation = turns(messages, content_in_parts=in_parts, knows_developer=syntax.knows_developer)
         try:
-            return str(
-                self._tokenizer.apply_chat_template(
-                    conversation, chat_template=self._template, tokenize=False, add_generation_prompt=True
-                )
+            prompt = self._tokenizer.apply_chat_template(
+                conversation,
+                chat_template=syntax.source,
+                tokenize=False,
+                add_generation_prompt=rendering.add_generation_prompt,
+                continue_final_message=rendering.continue_final_message,
+                **variables,
             )
+            return _unicode(str(prompt))
         except Exception as error:
-            raise ConversationNotRenderable(_reason(error), "messages") from error
+            raise ConversationNotRenderable(_reason(error, rendering), "messages") from error
+
+    def _syntax_for(self, rendering: Rendering) -> TemplateSyntax:
+        if rendering.template is not None:
+            try:
+                return syntax_of(self._named(rendering.template))
+            except Exception as error:
+                message = f"The chat template is not valid: {_said(error)[:LONGEST_REASON]}"
+                raise ConversationNotRenderable(message, "chat_template") from error
+        if self._syntax is None:
+            raise ConversationNotRenderable(self._unusable, "messages")
+        return self._syntax
+
+    def _named(self, template: str) -> str:
+        """A model that comes with several templates has names for them."""
+        known = self._tokenizer.chat_template
+        return known.get(template, template) if isinstance(known, Mapping) else template
+
+    def _variables(self, rendering: Rendering, syntax: TemplateSyntax) -> dict[str, Any]:
+        """What the template reads of what was given. The rest is dropped here, for it would be transformers' own
+        parameters otherwise."""
+        if "messages" in rendering.kwargs:
+            message = "chat_template_kwargs cannot hold messages: they have a field of their own."
+            raise ConversationNotRenderable(message, "chat_template_kwargs")
+        variables = {
+            name: value
+            for name, value in rendering.kwargs.items()
+            if name in ("tools", "documents") or (name in syntax.variables and name not in self._parameters)
+        }
+        return variables if rendering.documents is None else variables | {"documents": rendering.documents}
 
 
-def _parse(template: str) -> jinja2.nodes.Template:
-    """Compiles it as transformers does, which keeps it, and gives its syntax tree."""
-    from transformers.utils.chat_template_utils import _compile_jinja_template
-
-    environment: jinja2.Environment = _compile_jinja_template(template).environment
-    return environment.parse(template)
+def _unicode(prompt: str) -> str:
+    """Raises UnicodeEncodeError for half a character, which a template can write and no tokenizer reads."""
+    prompt.encode()
+    return prompt
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, rendering: Rendering) -> str:
+    if rendering.continue_final_message and type(error) is ValueError:
+        # transformers would quote the whole conversation
+        return "The final message cannot be continued: the chat template leaves it out or does not keep it as it is."
     return f"The chat template does not take this conversation. {_said(error)[:LONGEST_REASON]}"
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, jinja2.TemplateSyntaxError):
-        return f"{error.message} (line {error.lineno})"
-    # a plain TemplateError is what a template raises itself, in its own words
-    return str(error) if type(error) is jinja2.TemplateError else f"{type(error).__name__}: {error}"
+        said = f"{error.message} (line {error.lineno})"
+    else:
+        # a plain TemplateError is what a template raises itself, in its own words
+        said = str(error) if type(error) is jinja2.TemplateError else f"{type(error).__name__}: {error}"
+    return said.encode(errors="replace").decode()

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Final
 
 from adapters.outbound.mock_engine.words import ByteWords
+from domain.errors import RequestError
 from domain.generation import FinishReason, GenerationRequest, StopReason, TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
 
@@ -27,6 +28,10 @@ WORDS: Final = 1 << 32
 
 GOLDEN: Final = 0x9E3779B97F4A7C15
 MASK: Final = 0xFFFFFFFFFFFFFFFF
+
+
+class CannotConstrain(RequestError):
+    """The output is to have a form, which words drawn without looking at it have not."""
 
 
 class DeterministicModel:
@@ -41,6 +46,10 @@ class DeterministicModel:
         self.scorer = Scorer(vocab_size)
 
     def start(self, request: GenerationRequest) -> "DeterministicGeneration":
+        """Raises CannotConstrain."""
+        structured = request.sampling.structured_outputs
+        if structured is not None:
+            raise CannotConstrain(f"{structured.param} is not supported by the mock engine.", structured.param)
         return DeterministicGeneration(self, request)
 
 

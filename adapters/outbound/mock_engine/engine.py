@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream
+from msgspec import structs
+
+from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
 from domain.generation import GenerationRequest, TokenDelta
+from domain.timing import EngineStart
 
 
 class Generation(Protocol):
@@ -62,6 +65,7 @@ class MockEngine(EngineCore):
     async def submit(self, request: GenerationRequest) -> TokenStream:
         if self._closed:
             raise EngineDead("The mock engine is closed.")
+        check_rank(request.data_parallel_rank, 1)
         stream = MockStream(self, self._generate(request), request.sampling.alternatives)
         self._streams.add(stream)
         return stream
@@ -84,7 +88,8 @@ class MockStream(TokenStream):
         self._generation = generation
         self._alternatives = alternatives
         self._loop = asyncio.get_running_loop()
-        self._due = self._loop.time() + engine.step_seconds
+        self._start: float | None = self._loop.time()
+        self._due = self._start + engine.step_seconds
         self._ended = False
         self._failure: EngineUnavailable | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -101,7 +106,14 @@ class MockStream(TokenStream):
         delta = self._generation.step(self._steps_due() * self._engine.tokens_per_step, self._alternatives)
         if delta.finish_reason is not None:
             self.end()
-        return delta
+        return self._timed(delta)
+
+    def _timed(self, delta: TokenDelta) -> TokenDelta:
+        """It is taken up as soon as it is admitted."""
+        now, began = self._loop.time(), self._start
+        self._start = None
+        start = None if began is None else EngineStart(began, began, now)
+        return structs.replace(delta, start=start, produced_at=now)
 
     async def aclose(self) -> None:
         if not self._ended:

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from application.ports.engine import EngineCore, EngineDead, TokenStream
+from application.ports.engine import EngineCore, EngineDead, TokenStream, check_rank
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, GenerationRequest, StopReason, TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
@@ -98,6 +98,7 @@ class ScriptedEngine(EngineCore):
     async def submit(self, request: GenerationRequest) -> TokenStream:
         if self._failure is not None:
             raise EngineDead(str(self._failure))
+        check_rank(request.data_parallel_rank, 1)
         if len(self._scripts) > 1 and len(self.submitted) == len(self._scripts):
             raise AssertionError(f"{len(self._scripts)} scripts, and one request more: {request.request_id}")
         script = self._scripts[len(self.submitted) if len(self._scripts) > 1 else 0]

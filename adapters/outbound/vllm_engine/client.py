@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.handshake import EngineFacts
 from adapters.outbound.vllm_engine.outputs import delta_of, failure_of
 from adapters.outbound.vllm_engine.requests import engine_request
@@ -21,7 +22,7 @@ from adapters.outbound.vllm_engine.wire import (
     EngineCoreOutputs,
     identity_of,
 )
-from application.ports.engine import EngineCore, EngineDead, EngineUnavailable
+from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, check_rank
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
 
@@ -35,11 +36,16 @@ class NumberTooLarge(RequestError):
 class ZmqEngineCore(EngineCore):
     """Engines that are ready, over sockets that whoever made it closes after it."""
 
-    def __init__(self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts) -> None:
+    def __init__(
+        self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts, grammar_backend: Backend = "auto"
+    ) -> None:
+        """`grammar_backend` is what the engines are set to."""
         self._sockets = sockets
         self._facts = facts
+        self._grammar_backend = grammar_backend
         self._running: dict[str, tuple[EngineTokenStream, bytes]] = {}
-        self._load = {identity_of(index): 0 for index in engines}
+        self._ranks = [identity_of(index) for index in engines]
+        self._load = dict.fromkeys(self._ranks, 0)
         self._closed = False
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(EngineCoreOutputs[EngineCoreOutput])
@@ -68,12 +74,15 @@ class ZmqEngineCore(EngineCore):
     async def submit(self, request: GenerationRequest) -> EngineTokenStream:
         if self.death is not None or self._closed:
             raise EngineDead(f"The engine died: {self.death}" if self.death else "The engine was let go of.")
+        check_rank(request.data_parallel_rank, len(self._ranks))
         internal_id = self._internal_id(request.request_id)
         try:
-            message = self._encoder.encode(engine_request(request, internal_id, time.time()))
+            asked = engine_request(request, internal_id, time.time(), self._grammar_backend)
+            message = self._encoder.encode(asked)
         except OverflowError as error:
             raise NumberTooLarge("A number in the request does not fit into 64 bits.") from error
-        engine = self._least_loaded()
+        rank = request.data_parallel_rank
+        engine = self._least_loaded() if rank is None else self._ranks[rank]
         try:
             self._sockets.send(engine, ADD, message)
         except PeerLost as error:
@@ -113,22 +122,23 @@ class ZmqEngineCore(EngineCore):
             self.mark_dead("it says that it failed, and its log says why")
             return
         try:
-            for output in self._decoder.decode(frames[0]).outputs:
-                self._deliver(output, frames)
+            message = self._decoder.decode(frames[0])
+            for output in message.outputs:
+                self._deliver(output, frames, message.timestamp)
         # Whatever a message does to us, the reader must not stop without a word: later tokens would just not come.
         except Exception as error:
             self.mark_dead(f"it sent a message that cannot be read: {error}")
 
-    def _deliver(self, output: EngineCoreOutput, frames: Sequence[bytes]) -> None:
+    def _deliver(self, output: EngineCoreOutput, frames: Sequence[bytes], produced_at: float) -> None:
         entry = self._running.get(output.request_id)
         if entry is None:
             return  # aborted meanwhile
         stream, _ = entry
-        failure = failure_of(output)
+        failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
         if failure is not None:
             stream.fail(failure)
         else:
-            stream.put(delta_of(output, frames, stream.sampling, is_first=not stream.has_output))
+            stream.put(delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output))
         if failure is not None or output.finish_reason is not None:
             self._forget(output.request_id)
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
+from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.handshake import READY_TIMEOUT, EngineFacts, Handshake, shake_hands
 from adapters.outbound.vllm_engine.process import EngineCommand, EngineNotStarted, EngineProcess, check_interpreter
 from adapters.outbound.vllm_engine.transport import (
@@ -29,6 +30,7 @@ async def connect_managed(
     port: int = 0,
     ready_timeout: float = READY_TIMEOUT,
     allow_engine_version: Sequence[str] = (),
+    grammar_backend: Backend = "auto",
 ) -> AsyncIterator[ZmqEngineCore]:
     """Start vLLM as a child that says hello at `host` and `port` (0: a free one), and end it afterwards.
 
@@ -45,7 +47,7 @@ async def connect_managed(
             handshake = Handshake(engines, sockets.addresses, allow_engine_version)
             facts = await _unless_it_ends(process, shake_hands(sockets, handshake, door, ready_timeout))
             is_ready = True
-            async with _serving(sockets, engines, facts) as engine:
+            async with _serving(sockets, engines, facts, grammar_backend) as engine:
                 watch = asyncio.create_task(_tell_of_end(process, engine))
                 try:
                     yield engine
@@ -64,6 +66,7 @@ async def connect_external(
     engine_count: int = 1,
     ready_timeout: float = READY_TIMEOUT,
     allow_engine_version: Sequence[str] = (),
+    grammar_backend: Backend = "auto",
 ) -> AsyncIterator[ZmqEngineCore]:
     """Wait at `host` and `port` for engines that are started elsewhere. Raises EngineFailure when they do not come."""
     engines = range(engine_count)
@@ -72,7 +75,7 @@ async def connect_external(
         logger.info("waiting for engines at %s", endpoint_of(door))
         handshake = Handshake(engines, sockets.addresses, allow_engine_version)
         facts = await shake_hands(sockets, handshake, door, ready_timeout)
-        async with _serving(sockets, engines, facts) as engine:
+        async with _serving(sockets, engines, facts, grammar_backend) as engine:
             yield engine
 
 
@@ -85,6 +88,7 @@ async def connect_supervised(
     engine_count: int = 1,
     ready_timeout: float = READY_TIMEOUT,
     allow_engine_version: Sequence[str] = (),
+    grammar_backend: Backend = "auto",
 ) -> AsyncIterator[ZmqEngineCore]:
     """Take over listening descriptors, which belong to nobody else from here on, from a launcher that has told its
     engines of them. Raises EngineFailure when the engines do not come."""
@@ -92,13 +96,15 @@ async def connect_supervised(
     with adopted_sockets(input_fd, output_fd) as sockets:
         handshake = Handshake(engines, None, allow_engine_version)
         facts = await shake_hands(sockets, handshake, None, ready_timeout)
-        async with _serving(sockets, engines, facts) as engine:
+        async with _serving(sockets, engines, facts, grammar_backend) as engine:
             yield engine
 
 
 @asynccontextmanager
-async def _serving(sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts) -> AsyncIterator[ZmqEngineCore]:
-    engine = ZmqEngineCore(sockets, engines, facts)
+async def _serving(
+    sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts, grammar_backend: Backend
+) -> AsyncIterator[ZmqEngineCore]:
+    engine = ZmqEngineCore(sockets, engines, facts, grammar_backend)
     engine.start()
     logger.info(
         "%s ready: vLLM %s", "1 engine is" if len(engines) == 1 else f"{len(engines)} engines are", facts.version

@@ -10,11 +10,14 @@ from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
     ABORT,
     ADD,
+    QUEUED,
+    SCHEDULED,
     UTILITY,
     EngineCoreOutput,
     EngineCoreOutput032,
     EngineCoreOutputs,
     EngineCoreRequest,
+    EngineEvent,
     FinishCode,
     OutputError,
     PrefillStats,
@@ -26,8 +29,6 @@ from domain.generation import FinishReason, GenerationRequest, TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY
 from domain.sampling import SamplingParams
 
-QUEUED: Final = 1
-SCHEDULED: Final = 2
 """Events in the life of a request, told with its first output."""
 
 UTILITY_RESULTS: Final[dict[str, Any]] = {
@@ -238,10 +239,7 @@ class EmulatedEngine:
         cached = delta.cached_tokens or 0
         computed = running.prompt_tokens - cached
         output.prefill_stats = PrefillStats(running.prompt_tokens, computed, cached, cached, 0, computed)
-        output.events = [
-            {"type": QUEUED, "timestamp": running.admitted},
-            {"type": SCHEDULED, "timestamp": now},
-        ]
+        output.events = [EngineEvent(QUEUED, running.admitted), EngineEvent(SCHEDULED, now)]
 
     def _measure(self) -> None:
         """How many alternatives each row of the batch has: as many as anyone asked for."""
@@ -254,6 +252,8 @@ def _generation_request(request: EngineCoreRequest) -> GenerationRequest:
     sampling, prompt_token_ids = request.sampling_params, request.prompt_token_ids
     if sampling is None or prompt_token_ids is None:
         raise RequestError("The emulated engine only generates tokens from tokens.")
+    if sampling.structured_outputs is not None:
+        raise RequestError("structured_outputs are not supported by the emulated engine.", "structured_outputs")
     return GenerationRequest(
         request_id=request.request_id,
         prompt_token_ids=prompt_token_ids,

@@ -1,12 +1,21 @@
 """What is asked of the engine core, in its own terms."""
 
-from adapters.outbound.vllm_engine.wire import EngineCoreRequest, EngineSampling, OutputKind
+from msgspec import structs
+
+from adapters.outbound.vllm_engine.grammar_backends import Backend
+from adapters.outbound.vllm_engine.structured_outputs import engine_structured_outputs
+from adapters.outbound.vllm_engine.wire import (
+    EngineCoreRequest,
+    EngineRepetitionDetection,
+    EngineSampling,
+    OutputKind,
+)
 from domain.generation import GenerationRequest
 from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
 
 
-def engine_sampling(params: SamplingParams) -> EngineSampling:
-    """The sampling parameters, with what vLLM expects a frontend to have resolved."""
+def engine_sampling(params: SamplingParams, backend: Backend = "auto") -> EngineSampling:
+    """The sampling parameters, with what vLLM expects a frontend to have resolved. Raises FormNotSupported."""
     # Same as vLLM: the end-of-answer token is among all stop tokens, which min_tokens holds off, even where
     # ignore_eos keeps it from ending the answer.
     all_stop = dict.fromkeys(params.stop_token_ids)
@@ -29,20 +38,39 @@ def engine_sampling(params: SamplingParams) -> EngineSampling:
         logprobs=params.logprobs if params.logprob_token_ids is None else None,
         prompt_logprobs=params.prompt_logprobs,
         logprob_token_ids=params.logprob_token_ids,
+        logit_bias=params.logit_bias,
+        allowed_token_ids=params.allowed_token_ids,
+        repetition_detection=_repetition(params),
+        structured_outputs=engine_structured_outputs(params.structured_outputs, backend),
+        extra_args=params.extra_args,
+        bad_words_token_ids=params.bad_words_token_ids,
         output_kind=OutputKind.DELTA,
         eos_token_id=None if params.ignore_eos else params.eos_token_id,
         all_stop_token_ids=list(all_stop),
     )
 
 
-def engine_request(request: GenerationRequest, internal_id: str, arrival_time: float) -> EngineCoreRequest:
-    """The body of an ADD; `internal_id` is what the engine knows the request by, and must be its own."""
+def engine_request(
+    request: GenerationRequest, internal_id: str, arrival_time: float, backend: Backend = "auto"
+) -> EngineCoreRequest:
+    """The body of an ADD; `internal_id` is what the engine knows the request by, and must be its own.
+
+    `backend` is what the engine is set to. Raises FormNotSupported."""
     return EngineCoreRequest(
         request_id=internal_id,
         prompt_token_ids=list(request.prompt_token_ids),
         mm_features=None,
-        sampling_params=engine_sampling(request.sampling),
+        sampling_params=engine_sampling(request.sampling, backend),
         pooling_params=None,
         arrival_time=arrival_time,
+        cache_salt=request.cache_salt,
+        priority=request.priority,
         external_req_id=request.request_id,
+        data_parallel_rank=request.data_parallel_rank,
+        session_id=request.session_id,
     )
+
+
+def _repetition(params: SamplingParams) -> EngineRepetitionDetection | None:
+    detection = params.repetition_detection
+    return None if detection is None else EngineRepetitionDetection(**structs.asdict(detection))

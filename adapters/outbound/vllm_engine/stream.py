@@ -6,9 +6,8 @@ from itertools import chain
 
 from application.ports.engine import TokenStream
 from domain.generation import TokenDelta
-from domain.logprobs import LogprobColumns
+from domain.logprobs import joined_columns
 from domain.sampling import SamplingParams
-
 
 MOST_MERGED = 64
 """Deltas that are read as one. A reader that was away long comes back to many, and they must not hold up the others."""
@@ -80,18 +79,13 @@ def merged(deltas: Sequence[TokenDelta]) -> TokenDelta:
     rows = [delta.logprobs for delta in deltas if delta.logprobs is not None]
     return TokenDelta(
         list(chain.from_iterable(delta.token_ids for delta in deltas)),
-        _joined(rows) if rows else None,
+        joined_columns(rows) if rows else None,
         first.prompt_logprobs,
         last.finish_reason,
         last.stop_reason,
         first.cached_tokens,
-    )
-
-
-def _joined(rows: Sequence[LogprobColumns]) -> LogprobColumns:
-    return LogprobColumns(
-        rows[0].width,
-        list(chain.from_iterable(columns.token_ids for columns in rows)),
-        list(chain.from_iterable(columns.logprobs for columns in rows)),
-        list(chain.from_iterable(columns.ranks for columns in rows)),
+        first.created_cache_tokens,
+        next((delta.transfer for delta in reversed(deltas) if delta.transfer is not None), None),
+        first.start,
+        last.produced_at,
     )

@@ -127,6 +127,31 @@ class EngineReady(EngineIdentification, kw_only=True):
 # Frontend to engine.
 
 
+class EngineRepetitionDetection(Struct, kw_only=True):
+    """When an answer counts as repeating itself."""
+
+    max_pattern_size: int
+    min_pattern_size: int
+    min_count: int
+
+
+class EngineStructuredOutputs(Struct, omit_defaults=True, kw_only=True):
+    """What form an output has. Of the first six one is given."""
+
+    json: str | Mapping[str, Any] | None = None
+    regex: str | None = None
+    choice: Sequence[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: str | None = None
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    whitespace_pattern: str | None = None
+    backend: str | None = field(default=None, name="_backend")
+    """The library that compiles it. An engine fails over one without."""
+    backend_was_auto: bool = field(default=False, name="_backend_was_auto")
+
+
 class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     """Sampling parameters. A key left out has vLLM's default, which is the default here."""
 
@@ -145,6 +170,12 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     logprob_token_ids: Sequence[int] | None = None
+    logit_bias: Mapping[int, float] | None = None
+    allowed_token_ids: Sequence[int] | None = None
+    repetition_detection: EngineRepetitionDetection | None = None
+    extra_args: Mapping[str, Any] | None = None
+    structured_outputs: EngineStructuredOutputs | None = None
+    bad_words_token_ids: Sequence[Sequence[int]] | None = field(default=None, name="_bad_words_token_ids")
     output_kind: int = OutputKind.CUMULATIVE
     eos_token_id: int | None = field(default=None, name="_eos_token_id")
     all_stop_token_ids: Sequence[int] = field(default=(), name="_all_stop_token_ids")
@@ -244,6 +275,19 @@ class OutputError(Struct):
     retryable: bool | None = None
 
 
+QUEUED: Final = 1
+SCHEDULED: Final = 2
+
+
+class EngineEvent(Struct, gc=False):
+    """What happened to a request before its output."""
+
+    type: int
+    """QUEUED, SCHEDULED, or what is not used here."""
+    timestamp: float
+    """Monotonic, in seconds, by the engine's clock."""
+
+
 class EngineCoreOutput032(Struct, array_like=True, gc=False):
     """What one engine step produced for one request, as 0.32 writes it."""
 
@@ -255,7 +299,7 @@ class EngineCoreOutput032(Struct, array_like=True, gc=False):
     finish_reason: int | None = None
     """A FinishCode, or one that is not known yet."""
     stop_reason: int | str | None = None
-    events: Any = None
+    events: Sequence[EngineEvent] | None = None
     kv_transfer_params: Any = None
     ec_transfer_params: Any = None
     trace_headers: Any = None

@@ -1,10 +1,12 @@
 """What every answer has, whichever endpoint gives it."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from adapters.inbound.http.openai.fragments import encode
+from application.services.choices import Choices
 from domain.generation import TokenUsage
 
 
@@ -15,11 +17,17 @@ class Answer(Struct, frozen=True, kw_only=True):
     created: int
     """Unix seconds."""
     model: str
+    fingerprint: str | None = None
     return_token_ids: bool = False
-    include_usage: bool = False
-    """Streamed: end with a chunk that has the usage and no choices."""
-    continuous_usage: bool = False
-    """Streamed: put the usage so far into every chunk."""
+
+
+class PromptDetails(Struct, kw_only=True):
+    """`usage.prompt_tokens_details`"""
+
+    cached_tokens: int
+    created_cache_tokens: int | None
+    """In chat alone."""
+    multimodal_tokens: None = None
 
 
 class Usage(Struct, kw_only=True):
@@ -28,16 +36,28 @@ class Usage(Struct, kw_only=True):
     prompt_tokens: int
     total_tokens: int
     completion_tokens: int
-    prompt_tokens_details: None = None
+    prompt_tokens_details: PromptDetails | None
     completion_tokens_details: None = None
 
     @classmethod
-    def of(cls, usage: TokenUsage) -> "Usage":
+    def of(cls, choices: Choices, *, is_chat: bool) -> "Usage":
+        usage = choices.usage
         return cls(
             prompt_tokens=usage.prompt_tokens,
             total_tokens=usage.prompt_tokens + usage.completion_tokens,
             completion_tokens=usage.completion_tokens,
+            prompt_tokens_details=prompt_details(choices, is_chat=is_chat),
         )
+
+
+def prompt_details(choices: Choices, *, is_chat: bool) -> PromptDetails | None:
+    """None where they are not shown, or the engine does not tell them."""
+    usage = choices.usage
+    if not choices.usage_shown.prompt_details or usage.cached_tokens is None:
+        return None
+    return PromptDetails(
+        cached_tokens=usage.cached_tokens, created_cache_tokens=usage.created_cache_tokens if is_chat else None
+    )
 
 
 def chunk_head(answer: Answer, object_type: str) -> bytes:
@@ -59,9 +79,60 @@ def stream_usage(usage: TokenUsage) -> bytes:
     )
 
 
-def usage_frame(head: bytes, usage: TokenUsage) -> bytes:
-    """The last chunk, for a caller that wants the usage: it has no choices."""
-    return head + b"]," + stream_usage(usage) + b"}}\n\n"
+class Metrics(Struct, kw_only=True):
+    """`metrics` of an answer."""
+
+    time_to_first_token_ms: float | None
+    generation_time_ms: float | None
+    queue_time_ms: float | None
+    mean_itl_ms: float | None
+    tokens_per_second: float | None
+    speculative_decoding: None = None
+
+    @classmethod
+    def of(cls, choices: Choices) -> "Metrics | None":
+        """None where they are not told."""
+        timing = choices.timing
+        if timing is None:
+            return None
+        return cls(
+            time_to_first_token_ms=_ms(timing.first_output_s),
+            generation_time_ms=_ms(timing.generating_s),
+            queue_time_ms=_ms(timing.queued_s),
+            mean_itl_ms=_ms(timing.per_token_s),
+            tokens_per_second=timing.tokens_per_second,
+        )
+
+
+def usage_frame(head: bytes, choices: Choices, answer: Answer, *, is_chat: bool) -> bytes:
+    """The last chunk of a stream that tells its usage at its end: it has no choices, and no nulls."""
+    details = prompt_details(choices, is_chat=is_chat)
+    metrics = Metrics.of(choices)
+    return b"".join(
+        (
+            head,
+            b"],",
+            stream_usage(choices.usage),
+            b"" if details is None else b',"prompt_tokens_details":' + encode(_without_nulls(details)),
+            b"}",
+            fingerprint_json(answer),
+            b"" if metrics is None else b',"metrics":' + encode(_without_nulls(metrics)),
+            b"}\n\n",
+        )
+    )
+
+
+def fingerprint_json(answer: Answer) -> bytes:
+    """As a further field of the chunk that ends a stream; nothing where there is none."""
+    return b"" if answer.fingerprint is None else b',"system_fingerprint":' + encode(answer.fingerprint)
+
+
+def _without_nulls(told: Struct) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(told).items() if value is not None}
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
 def ids_json(token_ids: Sequence[int] | None) -> bytes:

@@ -13,6 +13,7 @@ from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.sampling import SamplingFields
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
+from application.services.models import ServedModels
 from domain.detokenizer import PieceOf
 
 
@@ -27,17 +28,16 @@ class TokenDisplays:
         return self._by_id if choices.show_token_ids else self.by_text
 
 
-def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: str) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
-    options = body.stream_options
-    include_usage = bool(body.stream and options and options.include_usage)
+def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, models: ServedModels) -> Answer:
+    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
+
+    Raises ModelNotFound."""
     return Answer(
         id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
         created=int(time.time()),
-        model=model,
+        model=models.resolve(body.model),
+        fingerprint=models.fingerprint,
         return_token_ids=bool(body.return_token_ids),
-        include_usage=include_usage,
-        continuous_usage=bool(include_usage and options and options.continuous_usage_stats),
     )
 
 

@@ -1,20 +1,29 @@
 """A chat completion as OpenAI's JSON, whole or in chunks. Fields, order and nulls as vLLM 0.32 has them."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, stream_usage, usage_frame
+from adapters.inbound.http.openai.answer import (
+    Answer,
+    Metrics,
+    Usage,
+    chunk_head,
+    fingerprint_json,
+    ids_json,
+    stream_usage,
+    usage_frame,
+)
 from adapters.inbound.http.openai.fragments import TokenDisplay, encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs, prompt_logprobs_json
-from application.services.choices import Choices
+from application.services.chat import Reply
 from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
 class AssistantMessage(Struct, kw_only=True):
-    role: Literal["assistant"] = "assistant"
+    role: str
     content: str
     refusal: None = None
     annotations: None = None
@@ -24,7 +33,7 @@ class AssistantMessage(Struct, kw_only=True):
 
 
 class Choice(Struct, kw_only=True):
-    index: int = 0
+    index: int
     message: AssistantMessage
     logprobs: Raw | None
     finish_reason: FinishReason | None
@@ -40,14 +49,14 @@ class ChatBody(Struct, kw_only=True):
     model: str
     choices: list[Choice]
     service_tier: None = None
-    system_fingerprint: None = None
+    system_fingerprint: str | None
     usage: Usage
     prompt_logprobs: Raw | None
     prompt_token_ids: Sequence[int] | None
-    prompt_text: None = None
-    kv_transfer_params: None = None
-    ec_transfer_params: None = None
-    metrics: None = None
+    prompt_text: str | None
+    kv_transfer_params: Mapping[str, Any] | None
+    ec_transfer_params: Mapping[str, Any] | None
+    metrics: Metrics | None
 
 
 class Rows(Struct, frozen=True):
@@ -70,69 +79,86 @@ class Rows(Struct, frozen=True):
         return Raw(prompt_logprobs_json(generation.scored_prompt, self.prompt_alternatives, self.by_text))
 
 
-async def chat_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
-    """Runs the choice to its end."""
-    (generation,) = choices.generations
-    logprobs = rows.logprobs()
-    texts: list[str] = []
-    token_ids: list[int] = []
-    async for _, delta in choices:
-        texts.append(delta.text)
-        token_ids += delta.token_ids
-        if logprobs:
-            logprobs.add(delta.scored)
-    choice = Choice(
-        message=AssistantMessage(content="".join(texts)),
-        logprobs=Raw(logprobs.take()) if logprobs else None,
-        finish_reason=delta.finish_reason,
-        stop_reason=delta.stop_reason,
-        token_ids=token_ids if answer.return_token_ids else None,
-    )
+async def chat_body(reply: Reply, answer: Answer, rows: Rows) -> bytes:
+    """Runs every choice to its end."""
+    choices = reply.choices
+    count = len(choices.generations)
+    logprobs = [rows.logprobs() for _ in range(count)]
+    texts: list[list[str]] = [[] for _ in range(count)]
+    token_ids: list[list[int]] = [[] for _ in range(count)]
+    last: dict[int, TextDelta] = {}
+    async for index, delta in choices:
+        texts[index].append(delta.text)
+        token_ids[index] += delta.token_ids
+        if scores := logprobs[index]:
+            scores.add(delta.scored)
+        if delta.finish_reason is not None:
+            last[index] = delta
+    first = choices.generations[0]
     return encode(
         ChatBody(
             id=answer.id,
             created=answer.created,
             model=answer.model,
-            choices=[choice],
-            usage=Usage.of(choices.usage),
-            prompt_logprobs=rows.prompt_logprobs(generation),
-            prompt_token_ids=generation.prompt.token_ids if answer.return_token_ids else None,
+            choices=[
+                Choice(
+                    index=index,
+                    message=AssistantMessage(role=reply.role, content=reply.echo + "".join(texts[index])),
+                    logprobs=Raw(scores.take()) if scores else None,
+                    finish_reason=last[index].finish_reason,
+                    stop_reason=last[index].stop_reason,
+                    token_ids=token_ids[index] if answer.return_token_ids else None,
+                )
+                for index, scores in enumerate(logprobs)
+            ],
+            system_fingerprint=answer.fingerprint,
+            usage=Usage.of(choices, is_chat=True),
+            prompt_logprobs=rows.prompt_logprobs(first),
+            prompt_token_ids=first.prompt.token_ids if answer.return_token_ids else None,
+            prompt_text=reply.prompt_text,
+            kv_transfer_params=choices.transfer.kv,
+            ec_transfer_params=choices.transfer.ec,
+            metrics=Metrics.of(choices),
         )
     )
 
 
 class ChatChunks:
-    """Frames of a streamed chat completion: the role first, then what the engine produces."""
+    """Frames of a streamed chat completion: the role of each choice first, the echo if there is one, then what the
+    engine produces."""
 
-    def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+    def __init__(self, reply: Reply, answer: Answer, rows: Rows) -> None:
+        choices = reply.choices
+        count = len(choices.generations)
+        self._reply = reply
         self._choices = choices
         self._answer = answer
-        self._logprobs = rows.logprobs()
+        self._logprobs = [rows.logprobs() for _ in range(count)]
+        self._completion_tokens = [0] * count
+        self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
-        self._start = self._head + b'{"index":0,"delta":{"content":'
+        self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
 
     def opening(self) -> bytes:
-        (generation,) = self._choices.generations
-        return b"".join(
-            (
-                self._head,
-                b'{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]',
-                self._usage(TokenUsage(len(generation.prompt.token_ids), 0)),
-                b',"prompt_token_ids":',
-                ids_json(generation.prompt.token_ids if self._answer.return_token_ids else None),
-                b',"prompt_text":null}\n\n',
-            )
+        prompt = b',"prompt_token_ids":%b,"prompt_text":%b' % (
+            ids_json(self._prompt if self._answer.return_token_ids else None),
+            encode(self._reply.prompt_text),
         )
+        frames = self._before_the_answer(b'{"role":%b,"content":""}' % encode(self._reply.role), prompt)
+        if self._reply.echo:
+            frames += self._before_the_answer(b'{"content":%b}' % encode(self._reply.echo))
+        return frames
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        logprobs, finish_reason, returns_ids = self._logprobs, delta.finish_reason, self._answer.return_token_ids
+        logprobs, finish_reason, returns_ids = self._logprobs[index], delta.finish_reason, self._answer.return_token_ids
+        self._completion_tokens[index] += len(delta.token_ids)
         if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
             return b""
         if logprobs:
             logprobs.add(delta.scored)
         return b"".join(
             (
-                self._start,
+                self._starts[index],
                 encode(delta.text),
                 b'},"logprobs":',
                 logprobs.take() if logprobs else b"null",
@@ -142,15 +168,31 @@ class ChatChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if returns_ids else None),
                 b"}]",
-                self._usage(self._choices.generations[index].usage),
+                self._usage(self._completion_tokens[index]),
+                b"" if finish_reason is None or self._choices.usage_shown.at_end else fingerprint_json(self._answer),
                 b"}\n\n",
             )
         )
 
     def closing(self) -> bytes:
-        return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
-
-    def _usage(self, usage: TokenUsage) -> bytes:
-        if not self._answer.continuous_usage:
+        if not self._choices.usage_shown.at_end:
             return b""
+        return usage_frame(self._head, self._choices, self._answer, is_chat=True)
+
+    def _before_the_answer(self, delta: bytes, prompt: bytes = b"") -> bytes:
+        """The same for every choice."""
+        return b"".join(
+            self._head
+            + b'{"index":%d,"delta":%b,"logprobs":null,"finish_reason":null}]' % (index, delta)
+            + self._usage(0)
+            + prompt
+            + b"}\n\n"
+            for index in range(len(self._starts))
+        )
+
+    def _usage(self, completion_tokens: int) -> bytes:
+        """Of one choice so far."""
+        if not self._choices.usage_shown.so_far:
+            return b""
+        usage = TokenUsage(len(self._prompt), completion_tokens)
         return b"," + stream_usage(usage) + b',"completion_tokens_details":null}'

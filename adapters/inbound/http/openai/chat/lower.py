@@ -1,6 +1,9 @@
 """A chat request as the service takes it. Knows no server option."""
 
+from typing import Any
+
 from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest, ContentPart
+from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
     NotSupported,
@@ -8,24 +11,24 @@ from adapters.inbound.http.openai.sampling import (
     check_stream_options,
     lower_output,
     lower_sampling,
+    lower_scheduling,
+    lower_truncation,
     refuse_unbuilt,
 )
 from application.model import ModelDefaults
 from application.requests import Chat
-from domain.chat import Message
+from domain.chat import Message, Rendering
 
 UNBUILT_IN_MESSAGE = (
     "tool_calls",
-    "tool_call_id",
     "function_call",
     "audio",
     "refusal",
-    "reasoning",
-    "reasoning_content",
+    "tools",
 )
 
 
-def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:
+def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream_options(body)
@@ -38,12 +41,20 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults) -> Chat:
     return Chat(
         request_id=request_id,
         messages=[_message(message) for message in body.messages],
+        rendering=_rendering(body, defaults),
+        echo=bool(body.echo),
+        return_prompt_text=bool(body.return_prompt_text),
         sampling=lower_sampling(
             body,
             defaults,
             max_tokens=defaults.max_tokens if max_tokens is None else max_tokens,
             logprobs=top_logprobs(body),
+            echoed_logprobs=prompt_logprobs(body),
         ),
+        bad_words=body.bad_words or (),
+        truncation=lower_truncation(body),
+        add_special_tokens=bool(body.add_special_tokens),
+        scheduling=lower_scheduling(body, headers),
         output=lower_output(body),
         max_tokens_field=field,
     )
@@ -58,14 +69,58 @@ def top_logprobs(body: ChatRequest) -> int | None:
     return None
 
 
+def prompt_logprobs(body: ChatRequest) -> int | None:
+    """How many alternatives each scored position has; None when no scores were asked for. Same as vLLM: an echo asks
+    for those of the answer's rows, even without any rows. A stream has no place to show them."""
+    if body.prompt_logprobs is None and body.echo and not body.stream:
+        return body.top_logprobs or 0
+    return body.prompt_logprobs
+
+
+def _rendering(body: ChatRequest, defaults: ModelDefaults) -> Rendering:
+    given = body.chat_template_kwargs or {}
+    if body.chat_template is not None and not defaults.trust_request_chat_template:
+        message = "chat_template is only taken by a server with --trust-request-chat-template."
+        raise InvalidField(message, "chat_template")
+    if given.get("chat_template") is not None:
+        message = "chat_template_kwargs cannot hold a chat_template: it has a field of its own."
+        raise InvalidField(message, "chat_template_kwargs")
+    starts_answer = body.add_generation_prompt is not False
+    if body.continue_final_message and starts_answer:
+        message = "continue_final_message needs add_generation_prompt to be false."
+        raise InvalidField(message, "continue_final_message")
+    return Rendering(
+        template=body.chat_template or None,
+        kwargs=_template_kwargs(body, given, defaults),
+        documents=body.documents,
+        add_generation_prompt=starts_answer,
+        continue_final_message=bool(body.continue_final_message),
+    )
+
+
+def _template_kwargs(body: ChatRequest, given: dict[str, Any], defaults: ModelDefaults) -> dict[str, Any]:
+    """Same as vLLM: null and "auto" leave a variable to the server's default, and an effort says whether to think."""
+    kwargs = dict(defaults.chat_template_kwargs)
+    kwargs |= {name: value for name, value in given.items() if value is not None and value != "auto"}
+    if body.reasoning_effort is not None:
+        kwargs["reasoning_effort"] = body.reasoning_effort
+        if "enable_thinking" not in given:
+            kwargs["enable_thinking"] = body.reasoning_effort != "none"
+    return kwargs
+
+
 def _message(message: ChatMessage) -> Message:
     for field in UNBUILT_IN_MESSAGE:
         if getattr(message, field):
             raise NotSupported(f"messages with {field} are not supported by this server yet.", "messages")
     content = message.content
-    if content is None or isinstance(content, str):
-        return Message(message.role, content or "", message.name)
-    return Message(message.role, [_text(part) for part in content], message.name)
+    return Message(
+        role=message.role,
+        content=[_text(part) for part in content] if isinstance(content, list) else content or "",
+        name=message.name,
+        reasoning=message.reasoning_content if message.reasoning is None else message.reasoning,
+        tool_call_id=message.tool_call_id,
+    )
 
 
 def _text(part: ContentPart) -> str:

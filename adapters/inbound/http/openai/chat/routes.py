@@ -9,11 +9,12 @@ from litestar.types import ASGIApp
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
 from adapters.inbound.http.openai.chat.encode import ChatChunks, Rows, chat_body
-from adapters.inbound.http.openai.chat.lower import lower, top_logprobs
+from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
-from adapters.inbound.http.sse import EventStream, unless_gone
+from adapters.inbound.http.openai.headers import scheduling_headers
+from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
 from application.model import ModelDefaults
 from application.services.chat import CompleteChat
 from application.services.models import ServedModels
@@ -30,17 +31,19 @@ async def chat_completions(
     defaults: Injected[ModelDefaults],
     displays: Injected[TokenDisplays],
     body_limit: Injected[BodyLimit],
+    silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
-    answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model))
-    chat = lower(body, answer.id, defaults)
-    choices = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    answer = answer_to(request, body, "chatcmpl-", models)
+    chat = lower(body, answer.id, defaults, scheduling_headers(request.headers))
+    reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    choices = reply.choices
     rows = Rows(
         display=displays.of(choices),
         by_text=displays.by_text,
         alternatives=top_logprobs(body) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
-        prompt_alternatives=body.prompt_logprobs,
+        prompt_alternatives=prompt_logprobs(body),
     )
     if body.stream:
-        return EventStream(AnswerFrames(choices, ChatChunks(choices, answer, rows)))
-    return await whole(request, choices, chat_body(choices, answer, rows))
+        return EventStream(AnswerFrames(choices, ChatChunks(reply, answer, rows)), silence_limit)
+    return await whole(request, choices, chat_body(reply, answer, rows))

@@ -1,6 +1,6 @@
 """`POST /v1/chat/completions` as it comes in."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -20,12 +20,14 @@ class ChatMessage(Struct):
     content: str | list[ContentPart] | None = None
     name: str | None = None
     tool_calls: Any = None
-    tool_call_id: Any = None
+    tool_call_id: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    """The older name of reasoning, which wins."""
     function_call: Any = None
     audio: Any = None
     refusal: Any = None
-    reasoning: Any = None
-    reasoning_content: Any = None
+    tools: Any = None
 
 
 class ChatRequest(SamplingFields, kw_only=True):
@@ -35,16 +37,17 @@ class ChatRequest(SamplingFields, kw_only=True):
     """Wins over max_tokens, which OpenAI deprecates."""
     logprobs: bool | None = None
     top_logprobs: Int64 | None = None
+    echo: bool | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    documents: list[dict[str, str]] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    return_prompt_text: bool | None = None
 
-    add_generation_prompt: Unbuilt = True
-    add_special_tokens: Unbuilt = False
     audio: Unbuilt = None
     best_of: Unbuilt = 1
-    chat_template: Unbuilt = None
-    chat_template_kwargs: Unbuilt = None
-    continue_final_message: Unbuilt = False
-    documents: Unbuilt = None
-    echo: Unbuilt = False
     function_call: Unbuilt = "none"
     functions: Unbuilt = None
     include_reasoning: Unbuilt = True
@@ -55,8 +58,6 @@ class ChatRequest(SamplingFields, kw_only=True):
     parallel_tool_calls: Unbuilt = True
     prediction: Unbuilt = None
     prompt: Unbuilt = None
-    reasoning_effort: Unbuilt = None
-    return_prompt_text: Unbuilt = False
     suffix: Unbuilt = None
     tool_choice: Unbuilt = "none"
     tools: Unbuilt = None

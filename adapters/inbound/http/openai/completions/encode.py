@@ -1,11 +1,21 @@
 """A completion as OpenAI's JSON, whole or in chunks. Fields, order and nulls as vLLM 0.32 has them."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-from adapters.inbound.http.openai.answer import Answer, Usage, chunk_head, ids_json, raw, stream_usage, usage_frame
+from adapters.inbound.http.openai.answer import (
+    Answer,
+    Metrics,
+    Usage,
+    chunk_head,
+    fingerprint_json,
+    ids_json,
+    raw,
+    stream_usage,
+    usage_frame,
+)
 from adapters.inbound.http.openai.fragments import TokenDisplay, encode
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs, prompt_logprobs_json
 from application.services.choices import Choices
@@ -32,11 +42,11 @@ class CompletionBody(Struct, kw_only=True):
     model: str
     choices: list[Choice]
     service_tier: None = None
-    system_fingerprint: None = None
+    system_fingerprint: str | None
     usage: Usage
-    kv_transfer_params: None = None
-    ec_transfer_params: None = None
-    metrics: None = None
+    kv_transfer_params: Mapping[str, Any] | None
+    ec_transfer_params: Mapping[str, Any] | None
+    metrics: Metrics | None
 
 
 class Rows(Struct, frozen=True):
@@ -132,7 +142,11 @@ async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes
                 )
                 for encoder in encoders
             ],
-            usage=Usage.of(choices.usage),
+            system_fingerprint=answer.fingerprint,
+            usage=Usage.of(choices, is_chat=False),
+            kv_transfer_params=choices.transfer.kv,
+            ec_transfer_params=choices.transfer.ec,
+            metrics=Metrics.of(choices),
         )
     )
 
@@ -154,7 +168,7 @@ class CompletionChunks:
         return b""
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        encoder, answer = self._encoders[index], self._answer
+        encoder, answer, shown = self._encoders[index], self._answer, self._choices.usage_shown
         encoder.count(delta)
         if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
             return b""
@@ -173,13 +187,16 @@ class CompletionChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if answer.return_token_ids else None),
                 b"}]",
-                b"," + stream_usage(encoder.usage) + b"}" if answer.continuous_usage else b"",
+                b"," + stream_usage(encoder.usage) + b"}" if shown.so_far else b"",
+                b"" if delta.finish_reason is None or shown.at_end else fingerprint_json(answer),
                 b"}\n\n",
             )
         )
 
     def closing(self) -> bytes:
-        return usage_frame(self._head, self._choices.usage) if self._answer.include_usage else b""
+        if not self._choices.usage_shown.at_end:
+            return b""
+        return usage_frame(self._head, self._choices, self._answer, is_chat=False)
 
     def _prompt_token_ids(self, encoder: ChoiceEncoder) -> Sequence[int] | None:
         """With the first chunk of a choice, if ids are wanted. Same as vLLM: with echo, too."""

@@ -1,19 +1,24 @@
 """A completion request as the service takes it. Knows no server option."""
 
 from adapters.inbound.http.openai.completions.schema import DEFAULT_MAX_TOKENS, MOST_PROMPTS, CompletionRequest
+from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
     check_max_tokens,
     check_stream_options,
     lower_output,
     lower_sampling,
+    lower_scheduling,
+    lower_truncation,
     refuse_unbuilt,
 )
 from application.model import ModelDefaults
 from application.requests import Completion
 
 
-def lower(body: CompletionRequest, request_id: str, defaults: ModelDefaults) -> Completion:
+def lower(
+    body: CompletionRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS
+) -> Completion:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream_options(body)
@@ -37,6 +42,10 @@ def lower(body: CompletionRequest, request_id: str, defaults: ModelDefaults) -> 
             logprobs=body.logprobs,
             echoed_logprobs=body.logprobs if echo else None,
         ),
+        bad_words=body.bad_words or (),
+        truncation=lower_truncation(body),
+        add_special_tokens=body.add_special_tokens is not False,
+        scheduling=lower_scheduling(body, headers),
         output=lower_output(body, echo=echo, prompt_only=prompt_only),
     )
 

@@ -13,7 +13,8 @@ from adapters.inbound.http.openai.completions.lower import lower
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
-from adapters.inbound.http.sse import EventStream, unless_gone
+from adapters.inbound.http.openai.headers import scheduling_headers
+from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
 from application.model import ModelDefaults
 from application.services.completions import CompleteText
 from application.services.models import ServedModels
@@ -30,10 +31,11 @@ async def completions(
     defaults: Injected[ModelDefaults],
     displays: Injected[TokenDisplays],
     body_limit: Injected[BodyLimit],
+    silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
-    answer = answer_to(request, body, "cmpl-", models.resolve(body.model))
-    completion = lower(body, answer.id, defaults)
+    answer = answer_to(request, body, "cmpl-", models)
+    completion = lower(body, answer.id, defaults, scheduling_headers(request.headers))
     choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
     rows = Rows(
         display=displays.of(choices),
@@ -45,5 +47,5 @@ async def completions(
         else body.logprobs,
     )
     if body.stream:
-        return EventStream(AnswerFrames(choices, CompletionChunks(choices, answer, rows)))
+        return EventStream(AnswerFrames(choices, CompletionChunks(choices, answer, rows)), silence_limit)
     return await whole(request, choices, completion_body(choices, answer, rows))

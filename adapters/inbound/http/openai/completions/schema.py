@@ -16,7 +16,6 @@ class CompletionRequest(SamplingFields, kw_only=True):
     logprobs: Int64 | None = None
     echo: bool | None = None
 
-    add_special_tokens: Unbuilt = True
     best_of: Unbuilt = 1
     max_completion_tokens: Unbuilt = None
     messages: Unbuilt = None
