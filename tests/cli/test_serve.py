@@ -100,6 +100,8 @@ def test_flags_for_both_sides_reach_both() -> None:
         "--generation-config": "vllm",
         "--max-model-len": "2048",
         "--max-logprobs": "-1",
+        "--stream-interval": "4",
+        "--override-generation-config": '{"top_k":5}',
     }
     settings = serve("m", *(word for pair in words.items() for word in pair), "--trust-remote-code=true")
     assert settings.http == HttpSettings(shutdown_timeout=3, log_level="DEBUG")
@@ -113,6 +115,8 @@ def test_flags_for_both_sides_reach_both() -> None:
         generation_config="vllm",
         max_model_len=2048,
         max_logprobs=-1,
+        stream_interval=4,
+        override_generation_config={"top_k": 5},
     )
     model, *rest = settings.engine_argv()
     assert model == "m"
@@ -138,7 +142,7 @@ def test_the_engine_is_given_what_it_reads(words: list[str], engine_args: tuple[
 
 def test_flags_of_the_frontend_alone_do_not_reach_the_engine() -> None:
     words = ["--host", "h", "--port", "1", "--uds", "/u", "--served-model-name", "a", "b"]
-    words += ["--return-tokens-as-token-ids"]
+    words += ["--return-tokens-as-token-ids", "--root-path", "/v", "--enable-force-include-usage"]
     words += ["--http-timeout-keep-alive", "1", "--http-max-request-body-size", "1", "--engine-ready-timeout-secs", "1"]
     words += ["--allow-engine-version", "1", "--engine", "vllm", "--python", "/p", "--data-parallel-address", "a"]
     words += ["--data-parallel-rpc-port", "1", "--data-parallel-size", "2", "--data-parallel-size-local", "1"]
