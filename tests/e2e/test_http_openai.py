@@ -81,7 +81,7 @@ async def test_completions() -> None:
 async def test_errors() -> None:
     async with connected(steps(104)) as client:
         with pytest.raises(openai.BadRequestError) as refused:
-            await client.completions.create(model="m", prompt="hi", n=2)
+            await client.completions.create(model="m", prompt="hi", n=0)
         assert refused.value.param == "n"
         with pytest.raises(openai.NotFoundError) as unknown:
             await client.chat.completions.create(model="other", messages=[HI])
