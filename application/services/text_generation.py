@@ -75,7 +75,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self._start = first.start or self._start
         if self.scored_prompt is not None:
             self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
-        if self._prompt_only and first.finish_reason is not FinishReason.ABORT:
+        if self._prompt_only and (first.token_ids or first.finish_reason is not FinishReason.ABORT):
             # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
             await self._tokens.aclose()
             first = TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)

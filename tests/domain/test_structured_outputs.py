@@ -81,6 +81,6 @@ def test_a_form_that_means_something(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_a_form_that_means_nothing_is_refused_by_the_field_that_asked_for_it(name: str) -> None:
-    with pytest.raises(FormNotUsable, match="^response_format: ") as refused:
+    with pytest.raises(FormNotUsable, match=r"^response_format: ") as refused:
         StructuredOutputs(form=UNUSABLE[name], param="response_format")
     assert refused.value.param == "response_format"
