@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from adapters.bootstrap.addresses import CannotListen
 from adapters.bootstrap.engines import run_mock_engine
+from adapters.bootstrap.stopping import leave_when_told
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
 from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
@@ -20,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     level = "INFO" if isinstance(settings, MockEngineSettings) else settings.http.log_level
     logging.basicConfig(level=level, format="%(levelname)-7s %(message)s")
     logging.getLogger("uvicorn").setLevel(max(logging.getLogger().level, logging.WARNING))
+    leave_when_told()
     try:
         if isinstance(settings, MockEngineSettings):
             return run_mock_engine(settings)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Generator
 
@@ -18,6 +19,8 @@ class HttpServer:
     def __init__(self, app: ASGIApp, listener: socket.socket, *, keep_alive_s: int, drain_s: int) -> None:
         """After `stop`, running exchanges have `drain_s` seconds, and some for their last words, to end."""
         self._listener = listener
+        # uvicorn takes being cut off for a defect of the application, and shows where it happened to be
+        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -40,6 +43,10 @@ class HttpServer:
         await self._server.serve(sockets=[self._listener])
         if cancelled := self._server.server_state.tasks:
             await asyncio.wait(cancelled, timeout=LAST_WORDS_S)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 class _Uvicorn(uvicorn.Server):

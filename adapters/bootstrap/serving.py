@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import signal
 import socket
 from contextlib import AsyncExitStack
-from typing import NoReturn
 
 import uvloop
 from dependency_injector import providers
@@ -16,14 +14,13 @@ from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
 from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.models import Model, load_model
+from adapters.bootstrap.stopping import STOPPING, ignore_being_told
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
 from application.ports.engine import EngineCore
 
 logger = logging.getLogger("northbound")
-
-STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Settings = ServeSettings | FrontendSettings
 
@@ -34,13 +31,10 @@ def serve(settings: Settings) -> int:
     The address is bound before anything that takes time, and the model's files are read before any engine starts, so
     that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure.
     """
-    for number in STOPPING:
-        signal.signal(number, _leave)
     with _listening_socket(settings) as bound:
         model = load_model(settings.model)
         status = uvloop.run(_serve(settings, model, bound))
-    for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)  # nothing is left to stop
+    ignore_being_told()
     return status
 
 
@@ -116,8 +110,3 @@ async def _finished_first(work: "asyncio.Future[OpenEngine]", stop: asyncio.Even
         await asyncio.wait((work,))
         return False
     return True
-
-
-def _leave(*_: object) -> NoReturn:
-    """Told to stop before there is anything to stop."""
-    raise SystemExit(0)

@@ -184,6 +184,11 @@ async def ends(program: Program, seconds: float = DEADLINE_S) -> int:
 
 
 async def is_refused(program: Program, complaint: str) -> None:
-    """It ends by itself, with status 1 and nothing but one line, which that pattern matches."""
-    assert await ends(program, START_S) == 1, program.tail()
+    """It ends by itself before it serves, with status 1 and nothing but one line, which that pattern matches."""
+
+    def has_settled() -> bool:
+        return program.exit_status is not None or "serving " in log_of(program)
+
+    await until(program, has_settled, f"the end of {program.name}", START_S)
+    assert program.exit_status == 1, program.tail()
     assert re.fullmatch(rf"northbound: error: {complaint}\n", log_of(program)), program.tail()

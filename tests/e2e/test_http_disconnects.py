@@ -193,3 +193,16 @@ async def test_server_that_stops_aborts_what_runs() -> None:
     assert len(engine.aborted) == 2
     for connection in connections:
         connection.reset()
+
+
+async def test_who_is_cut_off_when_the_server_stops_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
+    engine = ScriptedEngine([H])
+    async with listening(application(engine)) as address:
+        connection = await Connection.open(address)
+        await connection.send(b"%b{" % post_head(CHAT, "content-length: 100"))
+        async with client_at(address) as client:
+            assert (await client.post(COMPLETIONS, json=question(COMPLETIONS))).status_code == 200
+    await connection.read_all()
+    await connection.close()
+    assert "Cancel 1 running task(s)" in caplog.text
+    assert not any(record.exc_info for record in caplog.records)

@@ -73,5 +73,6 @@ async def test_all_of_several_engines_are_used_and_the_death_of_one_is_the_death
         for stream in streams:
             *_, last = await last_frames(stream)
             assert last["error"]["message"] == "The engine died: engine 2 closed its connection"
+        await pair.aborts(list(pair.events))
         assert await server.health() == 503
         await server.stops()
