@@ -9,7 +9,6 @@ from domain.generation import TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 
-
 MOST_MERGED = 64
 """Deltas that are read as one. A reader that was away long comes back to many, and they must not hold up the others."""
 
