@@ -1,12 +1,13 @@
 """Asking over HTTP, and reading what comes back."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import httpx
 
-from tests.real_engine.questions import QUESTIONS, Question
+from tests.real_engine.questions import Question
 
 Json = dict[str, Any]
 
@@ -42,21 +43,47 @@ class Asker:
         return reply
 
 
-Recording = Mapping[str, tuple[Json, list[Json]]]
-"""For each question by name: the whole answer, and the chunks of the streamed one."""
+def assembled(chunks: Sequence[Json]) -> Json:
+    """The chunks as one answer, as far as they say what it says. The last is the one with the usage, which no other
+    carries; each choice's last chunk, and no other, tells how it finished."""
+    *contents, last = chunks
+    assert last["choices"] == []
+    assert all(not chunk.get("usage") for chunk in contents)
+    parts: dict[int, list[Json]] = {}
+    for chunk in contents:
+        (choice,) = chunk["choices"]
+        parts.setdefault(choice["index"], []).append({**chunk, **choice})
+    choices = [_assembled_choice(parts[index]) for index in sorted(parts)]
+    body: Json = {"choices": choices, "usage": last["usage"]}
+    if "message" in choices[0]:
+        body["prompt_token_ids"] = contents[0]["prompt_token_ids"]
+    return body
 
 
-def record(url: str) -> Recording:
-    """The answers to all questions, one at a time, always in the same order."""
-    asker = Asker(url)
-    try:
-        return {question.name: (asker.ask(question), asker.ask_streamed(question)) for question in QUESTIONS}
-    finally:
-        asker.close()
+def _assembled_choice(parts: Sequence[Json]) -> Json:
+    assert [part["finish_reason"] is not None for part in parts] == [False] * (len(parts) - 1) + [True]
+    choice: Json = {"index": parts[0]["index"]}
+    if "delta" in parts[0]:
+        roles = [part["delta"]["role"] for part in parts if "role" in part["delta"]]
+        assert roles == ["assistant"]
+        choice["message"] = {"content": "".join(part["delta"].get("content") or "" for part in parts)}
+    else:
+        choice["text"] = "".join(part["text"] for part in parts)
+        choice["prompt_token_ids"] = parts[0]["prompt_token_ids"]
+        assert all(part["prompt_token_ids"] is None for part in parts[1:])
+    choice["logprobs"] = _joined_logprobs([part["logprobs"] for part in parts if part["logprobs"] is not None])
+    choice["finish_reason"], choice["stop_reason"] = parts[-1]["finish_reason"], parts[-1]["stop_reason"]
+    token_ids = [part["token_ids"] for part in parts if part.get("token_ids") is not None]
+    choice["token_ids"] = list(chain.from_iterable(token_ids)) if token_ids else None
+    return choice
+
+
+def _joined_logprobs(parts: Sequence[Json]) -> Json | None:
+    return {key: list(chain.from_iterable(part[key] for part in parts)) for key in parts[0]} if parts else None
 
 
 class Answer(NamedTuple):
-    """What an answer says, however it came: whole or in chunks, chat or completion. Lists have one item a row."""
+    """What a choice says, however it came: whole or in chunks, chat or completion. Lists have one item a row."""
 
     text: str
     finish_reason: str | None
@@ -76,41 +103,41 @@ class Answer(NamedTuple):
 
 
 def whole(body: Json) -> Answer:
-    return _answer([body], body["usage"])
+    """The only choice."""
+    (answer,) = each_choice(body)
+    return answer
 
 
 def joined(chunks: Sequence[Json]) -> Answer:
-    """The chunks read as one. The last is the one with the usage, which no other carries."""
-    *contents, last = chunks
-    assert last["choices"] == []
-    assert all(not chunk.get("usage") for chunk in contents)
-    return _answer(contents, last["usage"])
+    """The only choice, of chunks."""
+    return whole(assembled(chunks))
 
 
-def _answer(parts: Sequence[Json], usage: Json) -> Answer:
-    choices = [part["choices"][0] for part in parts]
-    finishes = [choice for choice in choices if choice["finish_reason"] is not None]
-    assert finishes == choices[-1:]
-    rows = [row for choice in choices for row in _rows(choice["logprobs"])]
+def each_choice(body: Json) -> list[Answer]:
+    """In order, each beside the usage of all."""
+    assert [choice["index"] for choice in body["choices"]] == list(range(len(body["choices"])))
+    usage = body["usage"]
+    return [
+        _answer(choice, (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]))
+        for choice in body["choices"]
+    ]
+
+
+def _answer(choice: Json, usage: tuple[int, int, int]) -> Answer:
+    rows = list(_rows(choice["logprobs"]))
     tokens, logprobs, alternatives, their_bytes, offsets = zip(*rows, strict=True) if rows else ((),) * 5
     return Answer(
-        text="".join(map(_text, choices)),
-        finish_reason=choices[-1]["finish_reason"],
-        stop_reason=choices[-1]["stop_reason"],
-        token_ids=[token_id for choice in choices for token_id in choice.get("token_ids") or ()],
+        text=choice["text"] if "text" in choice else choice["message"]["content"],
+        finish_reason=choice["finish_reason"],
+        stop_reason=choice["stop_reason"],
+        token_ids=choice["token_ids"] or (),
         tokens=tokens,
         logprobs=logprobs,
         alternatives=alternatives,
         bytes=their_bytes,
         text_offset=offsets,
-        usage=(usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]),
+        usage=usage,
     )
-
-
-def _text(choice: Json) -> str:
-    if "text" in choice:
-        return choice["text"]
-    return (choice["message"] if "message" in choice else choice["delta"]).get("content") or ""
 
 
 Row = tuple[str, float | None, list[tuple[str, float]], list[int] | None, int | None]

@@ -7,9 +7,9 @@ import pytest
 
 from tests.real_engine.answers import Answer, Asker, Json, joined, whole
 from tests.real_engine.processes import wait_for
-from tests.real_engine.questions import CHAT_PETS, ECHOED_HELLO, Question, completion
+from tests.real_engine.questions import CHAT_PETS, CHAT_PETS_BY_FIVE, ECHOED_HELLO, Question, completion
 from tests.real_engine.servers import MODEL, Server
-from tests.real_engine.vocabulary import PLACEHOLDER, Vocabulary, token_id
+from tests.real_engine.vocabulary import PLACEHOLDER, Vocabulary, as_text, token_id
 
 COUNTING = completion("counting", "1, 2, 3, 4,", max_tokens=24, logprobs=0, return_token_ids=True)
 
@@ -60,6 +60,22 @@ class Serves:
 
         assert not any(token.startswith(PLACEHOLDER) for token in answer.tokens)
         assert "".join(answer.tokens).removesuffix("<|im_end|>") == answer.text
+
+    @both_ways
+    def test_bytes_join_to_the_text(self, asker: Asker, vocabulary: Vocabulary, streamed: bool) -> None:
+        pets = CHAT_PETS_BY_FIVE.but(return_token_ids=True)
+        as_texts = answered(asker, pets.but(**self.to_show_texts), streamed)
+        as_ids = answered(asker, pets.but(**self.to_show_ids), streamed)
+
+        assert as_text(b"".join(map(bytes, as_texts.bytes))) == as_texts.text
+        assert {"🐱", "🐶", "🎉"} & set(as_texts.text)
+        assert "" in as_texts.tokens
+        # the display changes strings and nothing else
+        assert [token_id(token) for token in as_ids.tokens] == as_texts.token_ids == as_ids.token_ids
+        assert (as_ids.text, as_ids.bytes, as_ids.logprobs) == (as_texts.text, as_texts.bytes, as_texts.logprobs)
+        for texts, ids in zip(as_texts.alternatives, as_ids.alternatives, strict=True):
+            assert len(ids) == 5
+            assert [logprob for _, logprob in texts] == [logprob for _, logprob in ids]
 
     @pytest.mark.parametrize("question", [ECHOED_HELLO, CHAT_PETS, COUNTING], ids=lambda question: question.name)
     def test_a_streamed_answer_is_the_whole_one(self, asker: Asker, question: Question) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import openai
 import pytest
 
-from tests.real_engine.answers import Asker, Recording, record
+from tests.real_engine.answers import Asker
+from tests.real_engine.comparison import COMPARISON, summary
+from tests.real_engine.recording import Recording, record
 from tests.real_engine.servers import Home, Server, fastapi, running
 from tests.real_engine.vocabulary import Vocabulary
 
@@ -27,6 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--real-engine") is None:
         raise pytest.UsageError("tests/real_engine needs a real engine: run script/e2e-vllm")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if (comparison := config.stash.get(COMPARISON, None)) is not None:
+        terminalreporter.section("comparison with vLLM's Python frontend")
+        for line in summary(comparison):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

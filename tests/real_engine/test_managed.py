@@ -8,16 +8,23 @@ from typing import ClassVar
 
 import pytest
 
-from tests.real_engine.answers import Json, Recording, joined, record, whole
+from tests.real_engine.answers import Json, each_choice
 from tests.real_engine.checks import Serves, stops
-from tests.real_engine.deviations import DEVIATIONS, Case, reasons
+from tests.real_engine.comparison import COMPARISON, Comparison, compare
+from tests.real_engine.deviations import DEVIATIONS
+from tests.real_engine.expected import as_far_as, expected_answer
+from tests.real_engine.logprob_checks import ServesLogprobs
 from tests.real_engine.openai_checks import ServesOpenAIClient
-from tests.real_engine.parity import anonymous, differences, stream_shape
+from tests.real_engine.parity import differences, stream_shapes
 from tests.real_engine.questions import QUESTIONS, Question
+from tests.real_engine.recording import Recording, record, record_ids
 from tests.real_engine.servers import Home, Server, managed, running
 from tests.real_engine.vocabulary import Vocabulary
 
 each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+each_streamed = pytest.mark.parametrize(
+    "question", [each for each in QUESTIONS if each.is_streamable], ids=lambda question: question.name
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,46 +40,56 @@ def recording(server: Server) -> Recording:
     return record(server.url)
 
 
-class TestManaged(ServesOpenAIClient, Serves):
+@pytest.fixture(scope="module")
+def comparison(
+    pytestconfig: pytest.Config, server: Server, recording: Recording, reference: Recording, vocabulary: Vocabulary
+) -> Comparison:
+    comparison = compare(recording, reference, record_ids(server.url), vocabulary)
+    pytestconfig.stash[COMPARISON] = comparison
+    return comparison
+
+
+class TestManaged(ServesOpenAIClient, ServesLogprobs, Serves):
     to_show_ids: ClassVar[Json] = {"return_tokens_as_token_ids": True}
 
     @each_question
-    def test_answers_as_vllm_does(
-        self, recording: Recording, reference: Recording, vocabulary: Vocabulary, question: Question
-    ) -> None:
-        (ours, _), (theirs, _) = recording[question.name], reference[question.name]
-        case = Case(question, ours, vocabulary)
-
-        unmeant = [each for each in differences(anonymous(ours), anonymous(theirs)) if not reasons(each, case)]
-
-        assert not unmeant, "\n".join(map(str, unmeant))
+    def test_answers_as_vllm_does(self, comparison: Comparison, question: Question) -> None:
+        for compared in comparison[question.name]:
+            assert not compared.unmeant, "\n".join(map(str, compared.unmeant))
 
     @each_question
-    def test_streams_what_it_answers(self, recording: Recording, question: Question) -> None:
-        ours, chunks = recording[question.name]
+    def test_answers_as_the_rules_say(self, comparison: Comparison, question: Question) -> None:
+        for compared in comparison[question.name]:
+            expected, ours = as_far_as(expected_answer(compared.case), compared.case.ours)
 
-        assert joined(chunks) == whole(ours)
+            wrong = list(differences(ours, expected))
 
-    @each_question
+            assert not wrong, "\n".join(map(str, wrong))
+
+    @each_streamed
+    def test_streams_what_it_answers(self, comparison: Comparison, question: Question) -> None:
+        whole, in_chunks = comparison[question.name]
+
+        assert each_choice(in_chunks.case.ours) == each_choice(whole.case.ours)
+
+    @each_streamed
     def test_streams_in_the_shape_that_vllm_does(
         self, recording: Recording, reference: Recording, question: Question
     ) -> None:
-        (_, ours), (_, theirs) = recording[question.name], reference[question.name]
+        ours, theirs = recording[question.name].chunks, reference[question.name].chunks
+        assert ours
+        assert theirs
 
-        assert stream_shape(ours) == stream_shape(theirs)
+        assert stream_shapes(ours) == stream_shapes(theirs)
 
     @pytest.mark.parametrize("deviation", DEVIATIONS)
-    def test_every_deviation_is_real(
-        self, recording: Recording, reference: Recording, vocabulary: Vocabulary, deviation: str
-    ) -> None:
-        accounted = [
-            difference
-            for question in QUESTIONS
-            for difference in differences(recording[question.name][0], reference[question.name][0])
-            if deviation in reasons(difference, Case(question, recording[question.name][0], vocabulary))
-        ]
-
-        assert accounted
+    def test_every_deviation_is_real(self, comparison: Comparison, deviation: str) -> None:
+        assert any(
+            deviation in reasons
+            for of_question in comparison.values()
+            for compared in of_question
+            for _, reasons in compared.differences
+        )
 
     def test_stops_by_sigterm(self, server: Server) -> None:
         stops(server)
