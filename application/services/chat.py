@@ -4,10 +4,14 @@ from msgspec import Struct
 
 from application.options import ServerOptions
 from application.requests import Chat
+from application.services.aside import aside
 from application.services.choices import Choices
 from application.services.generation import FieldNames, GenerateText
 from application.services.render import Render
 from domain.chat import answering_role, echo_of
+
+MESSAGE = 16
+"""Characters that a message is worth beside its text."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -31,7 +35,10 @@ class CompleteChat:
         self._options = options
 
     async def __call__(self, chat: Chat) -> Reply:
-        prompt = self._render.chat(chat.messages, chat.rendering, chat.add_special_tokens)
+        prompt = await aside(
+            sum(len(message.text) + MESSAGE for message in chat.messages),
+            lambda: self._render.chat(chat.messages, chat.rendering, chat.add_special_tokens),
+        )
         fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
         role = answering_role(chat.messages, chat.rendering, self._options.response_role)
         return Reply(

@@ -1,9 +1,11 @@
 """Text completion."""
 
 from application.requests import Completion
+from application.services.aside import aside
 from application.services.choices import Choices
 from application.services.generation import FieldNames, GenerateText
 from application.services.render import Render
+from domain.prompt import Prompt
 
 FIELDS = FieldNames(prompt="prompt", alternatives="logprobs", max_tokens="max_tokens")
 
@@ -16,10 +18,13 @@ class CompleteText:
         self._generate = generate
 
     async def __call__(self, completion: Completion) -> Choices:
+        prompts = await aside(sum(map(len, completion.prompts)), lambda: self._prompts(completion))
+        return await self._generate(completion, prompts, FIELDS)
+
+    def _prompts(self, completion: Completion) -> dict[str, Prompt]:
         locate = completion.output.echo and completion.sampling.prompt_logprobs is not None
         # Same as vLLM: the engine knows each prompt by its place.
-        prompts = {
+        return {
             f"{completion.request_id}-{index}": self._render.text(prompt, completion.add_special_tokens, locate)
             for index, prompt in enumerate(completion.prompts)
         }
-        return await self._generate(completion, prompts, FIELDS)

@@ -1,0 +1,47 @@
+"""Long prompts must not hold up everybody else's answers."""
+
+import threading
+
+import pytest
+
+from adapters.outbound.byte_tokenizer.chat import PlainChat
+from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
+from adapters.outbound.mock_engine.scripted import steps
+from application.requests import Chat, Completion
+from application.services.aside import SHORT
+from application.services.chat import CompleteChat
+from application.services.completions import CompleteText
+from application.services.render import Render
+from domain.prompt import PromptTooLong
+from tests.application.serving import chat, completion, serve
+
+
+class Watched(ByteTokenizer):
+    """Remembers in which threads it encoded."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        self.threads.append(threading.current_thread())
+        return super().encode(text, add_special_tokens=add_special_tokens)
+
+
+@pytest.mark.parametrize("ask", [completion, chat])
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_only_long_prompts_are_tokenised_in_another_thread(ask: type, is_long: bool) -> None:
+    served, tokenizer = serve(steps(104)), Watched()
+    render = Render(tokenizer, PlainChat())
+    request: Chat | Completion = ask("a" * (SHORT + 1 if is_long else 10))
+
+    generate = served.complete_text._generate
+    try:
+        if isinstance(request, Chat):
+            choices = (await CompleteChat(render, generate, served.complete_chat._options)(request)).choices
+        else:
+            choices = await CompleteText(render, generate)(request)
+        await choices.aclose()
+    except PromptTooLong:
+        assert is_long
+
+    assert [thread is threading.main_thread() for thread in tokenizer.threads] == [not is_long]
