@@ -71,6 +71,11 @@ class StreamShape(NamedTuple):
     middle: frozenset[str]
     final: str
 
+    def is_like(self, other: "StreamShape") -> bool:
+        """A server that is held up joins chunks, until there is none in the middle."""
+        middles = {self.middle, other.middle} - {frozenset()}
+        return (self.first, self.final) == (other.first, other.final) and len(middles) <= 1
+
 
 def stream_shapes(chunks: Sequence[Json]) -> Mapping[int | None, StreamShape]:
     """By index of the choice; the chunk with the usage, which has none, is under None. One chunk of content is both the
