@@ -15,10 +15,10 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.fragments import TokenDisplay, encode
-from adapters.inbound.http.openai.logprobs import ChatLogprobs, prompt_logprobs_json
+from adapters.inbound.http.openai.fragments import encode
+from adapters.inbound.http.openai.logprobs import ChatLogprobs
+from adapters.inbound.http.openai.rows import Rows
 from application.services.chat import Reply
-from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
@@ -59,27 +59,12 @@ class ChatBody(Struct, kw_only=True):
     metrics: Metrics | None
 
 
-class Rows(Struct, frozen=True):
-    """What of the scores an answer shows."""
-
-    display: TokenDisplay
-    by_text: TokenDisplay
-    """Maps by id show texts whatever the rule says."""
-    alternatives: int | None
-    """Per token (-1: all there are); None shows no rows."""
-    prompt_alternatives: int | None
-    """Per entry of `prompt_logprobs`; None leaves it null."""
-
+class ChatRows(Rows, frozen=True):
     def logprobs(self) -> ChatLogprobs | None:
         return None if self.alternatives is None else ChatLogprobs(self.display, self.alternatives)
 
-    def prompt_logprobs(self, generation: TextGeneration) -> Raw | None:
-        if generation.scored_prompt is None or self.prompt_alternatives is None:
-            return None
-        return Raw(prompt_logprobs_json(generation.scored_prompt, self.prompt_alternatives, self.by_text))
 
-
-async def chat_body(reply: Reply, answer: Answer, rows: Rows) -> bytes:
+async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
     """Runs every choice to its end."""
     choices = reply.choices
     count = len(choices.generations)
@@ -127,7 +112,7 @@ class ChatChunks:
     """Frames of a streamed chat completion: the role of each choice first, the echo if there is one, then what the
     engine produces."""
 
-    def __init__(self, reply: Reply, answer: Answer, rows: Rows) -> None:
+    def __init__(self, reply: Reply, answer: Answer, rows: ChatRows) -> None:
         choices = reply.choices
         count = len(choices.generations)
         self._reply = reply

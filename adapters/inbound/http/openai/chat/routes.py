@@ -8,7 +8,7 @@ from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from adapters.inbound.http.openai.chat.encode import ChatChunks, Rows, chat_body
+from adapters.inbound.http.openai.chat.encode import ChatChunks, ChatRows, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
@@ -38,7 +38,7 @@ async def chat_completions(
     chat = lower(body, answer.id, defaults, scheduling_headers(request.headers))
     reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
     choices = reply.choices
-    rows = Rows(
+    rows = ChatRows(
         display=displays.of(choices),
         by_text=displays.by_text,
         alternatives=top_logprobs(body) if body.logprob_token_ids is None else WHOLE_VOCABULARY,

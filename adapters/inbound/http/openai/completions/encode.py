@@ -16,8 +16,9 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.fragments import TokenDisplay, encode
-from adapters.inbound.http.openai.logprobs import CompletionLogprobs, prompt_logprobs_json
+from adapters.inbound.http.openai.fragments import encode
+from adapters.inbound.http.openai.logprobs import CompletionLogprobs
+from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
@@ -49,24 +50,16 @@ class CompletionBody(Struct, kw_only=True):
     metrics: Metrics | None
 
 
-class Rows(Struct, frozen=True):
-    """What of the scores an answer shows."""
+class CompletionRows(Rows, frozen=True):
+    """Where output rows are as wide as chosen ids are many, those of the echoed prompt are not."""
 
-    display: TokenDisplay
-    by_text: TokenDisplay
-    """Maps by id show texts whatever the rule says."""
-    alternatives: int | None
-    """Per echoed prompt token; None shows no rows."""
     output_alternatives: int
-    """Per output token."""
-    prompt_alternatives: int | None
-    """Per entry of `prompt_logprobs`; None leaves it null."""
 
 
 class ChoiceEncoder:
     """One choice, as it grows."""
 
-    def __init__(self, index: int, generation: TextGeneration, rows: Rows) -> None:
+    def __init__(self, index: int, generation: TextGeneration, rows: CompletionRows) -> None:
         self.index = index
         self.generation = generation
         self._rows = rows
@@ -106,14 +99,8 @@ class ChoiceEncoder:
     def logprobs_json(self) -> bytes | None:
         return self._logprobs.take() if self._logprobs else None
 
-    def prompt_logprobs_json(self) -> bytes | None:
-        scored, alternatives = self.generation.scored_prompt, self._rows.prompt_alternatives
-        if scored is None or alternatives is None:
-            return None
-        return prompt_logprobs_json(scored, alternatives, self._rows.by_text)
 
-
-async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes:
+async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows) -> bytes:
     """Runs every choice to its end."""
     encoders = [ChoiceEncoder(index, generation, rows) for index, generation in enumerate(choices.generations)]
     texts: list[list[str]] = [[] for _ in encoders]
@@ -137,7 +124,7 @@ async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes
                     finish_reason=last[encoder.index].finish_reason,
                     stop_reason=last[encoder.index].stop_reason,
                     token_ids=token_ids[encoder.index] if answer.return_token_ids else None,
-                    prompt_logprobs=raw(encoder.prompt_logprobs_json()),
+                    prompt_logprobs=rows.prompt_logprobs(encoder.generation),
                     prompt_token_ids=encoder.generation.prompt.token_ids if answer.return_token_ids else None,
                 )
                 for encoder in encoders
@@ -154,7 +141,7 @@ async def completion_body(choices: Choices, answer: Answer, rows: Rows) -> bytes
 class CompletionChunks:
     """Frames of a streamed completion. With echo, the first one of a choice has the prompt before the first delta."""
 
-    def __init__(self, choices: Choices, answer: Answer, rows: Rows) -> None:
+    def __init__(self, choices: Choices, answer: Answer, rows: CompletionRows) -> None:
         self._choices = choices
         self._answer = answer
         self._encoders = [

@@ -8,7 +8,7 @@ from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from adapters.inbound.http.openai.completions.encode import CompletionChunks, Rows, completion_body
+from adapters.inbound.http.openai.completions.encode import CompletionChunks, CompletionRows, completion_body
 from adapters.inbound.http.openai.completions.lower import lower
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
@@ -37,7 +37,7 @@ async def completions(
     answer = answer_to(request, body, "cmpl-", models)
     completion = lower(body, answer.id, defaults, scheduling_headers(request.headers))
     choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
-    rows = Rows(
+    rows = CompletionRows(
         display=displays.of(choices),
         by_text=displays.by_text,
         alternatives=body.logprobs,
