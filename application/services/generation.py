@@ -84,11 +84,10 @@ class GenerateText:
         """
         output = request.output
         sampling = self._sampling(request, fields)
+        fitted = {key: self._fitted(prompt, request.truncation, fields) for key, prompt in prompts.items()}
         admissions = [
-            (prompt, child)
-            for request_id, prompt in prompts.items()
-            for prompt in [self._fitted(prompt, request.truncation, fields)]
-            for child in self._children(request_id, prompt, sampling, request, fields)
+            (prompt, self._children(request_id, prompt, sampling, request, fields))
+            for request_id, prompt in fitted.items()
         ]
         show_token_ids = shows_token_ids(
             output.return_tokens_as_token_ids, self._options.default_return_tokens_as_token_ids
@@ -101,8 +100,10 @@ class GenerateText:
         )
         choices = Choices(output.n, usage_shown, shows_timing=self._options.tells_timing)
         try:
-            for prompt, child in admissions:
-                choices.add(await self._admit(prompt, child, output, show_token_ids))
+            for prompt, children in admissions:
+                reading = self._reading(prompt, sampling, output)
+                for child in children:
+                    choices.add(await self._admit(prompt, reading, child, output, show_token_ids))
             await choices.start()
         except BaseException:
             await choices.aclose()
@@ -161,13 +162,22 @@ class GenerateText:
             for index in range(n)
         ]
 
+    def _reading(self, prompt: Prompt, sampling: SamplingParams, output: TextOutput) -> PromptReading | None:
+        """How the prompt's tokens read, if the answer shows them."""
+        if sampling.prompt_logprobs is None and not (output.echo and prompt.text is None):
+            return None
+        pieces = self._tokenizer.piece, self._tokenizer.starting_piece
+        return read_prompt(prompt, *pieces, None, is_all=output.prompt_only)
+
     async def _admit(
-        self, prompt: Prompt, request: GenerationRequest, output: TextOutput, show_token_ids: bool
+        self,
+        prompt: Prompt,
+        reading: PromptReading | None,
+        request: GenerationRequest,
+        output: TextOutput,
+        show_token_ids: bool,
     ) -> TextGeneration:
-        piece_of, reading = self._tokenizer.piece, None
         scores_prompt = request.sampling.prompt_logprobs is not None
-        if scores_prompt or (output.echo and prompt.text is None):
-            reading = read_prompt(prompt, piece_of, self._tokenizer.starting_piece, None, is_all=output.prompt_only)
         start = self._start(prompt, reading, output)
         tokens = await self._engine.submit(request)
         self._metrics.request_started()
@@ -179,7 +189,7 @@ class GenerateText:
             show_token_ids=show_token_ids,
             tokens=tokens,
             detokenizer=Detokenizer(
-                piece_of,
+                self._tokenizer.piece,
                 hides_special=output.skip_special_tokens,
                 stop=output.stop,
                 include_stop=output.include_stop,
