@@ -35,6 +35,6 @@ def test_an_engine_started_elsewhere_is_set_too() -> None:
 
 def test_what_nobody_knows_is_refused(refused: Refusals) -> None:
     assert refused.serve("m", CONFIG, '{"backend": "x"}') == f"{CONFIG} is not supported by Northbound yet"
-    assert refused.serve("m", f"{CONFIG}.backend", "x") == f"{CONFIG}.backend is not supported by Northbound yet"
+    assert refused.serve("m", f"{CONFIG}.backend", "x") == f"{CONFIG} is not supported by Northbound yet"
     said = refused.frontend({"model_tag": "m", "structured_outputs_config": {"backend": "x"}})
     assert said == "--args-json: structured_outputs_config is not supported by Northbound yet"

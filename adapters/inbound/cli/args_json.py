@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import DecodeError, json
 
 from adapters.inbound.cli.command_flags import SERVE
+from adapters.inbound.cli.dotted import put
 from adapters.inbound.cli.flags import SHARED, Flag
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VLLM_FLAGS
@@ -26,8 +27,7 @@ def read_args_json(text: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise UsageError("--args-json: expected a JSON object")
     given: dict[str, Any] = {}
-    for name, value in document.items():
-        key = name.replace("-", "_")
+    for key, value in _whole(document).items():
         if value is None:
             continue
         if key in _BUILT:
@@ -38,6 +38,16 @@ def read_args_json(text: str) -> dict[str, Any]:
             _VLLM[key].check(value, f"--args-json: {key}")
             given[key] = value
     return given
+
+
+def _whole(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with values given key by key, as in `flag.key`, put together."""
+    whole: dict[str, Any] = {}
+    by_keys: dict[str, Any] = {}
+    for name, value in document.items():
+        key, *path = name.split(".")
+        put(by_keys if path else whole, [key.replace("-", "_"), *path], value)
+    return whole | by_keys
 
 
 def _read(flag: Flag, key: str, value: Any) -> Any:

@@ -1,7 +1,7 @@
 """From words to values, by argparse.
 
 argparse keeps what it does not know in order, which is how flags reach the engine unread. What it cannot do is done to
-the words before: underscores for dashes, and `=true` and `=false` for switches.
+the words before: underscores for dashes, `=true` and `=false` for switches, and values given key by key.
 """
 
 import argparse
@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from adapters.inbound.cli.dotted import dashed, gathered
 from adapters.inbound.cli.flags import Flag
-from adapters.inbound.cli.kinds import SWITCH
+from adapters.inbound.cli.kinds import OBJECT, SWITCH
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VllmFlag
 
@@ -26,7 +27,7 @@ class Arguments(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
         self._negated: dict[str, str] = {}
         self._known = {"--help"}
-        self._passed_on: set[str] = set()
+        self._with_keys: set[str] = set()
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))
@@ -46,6 +47,8 @@ class Arguments(argparse.ArgumentParser):
             help=help,
         )
         self._known.update(flag.spellings)
+        if flag.kind is OBJECT:
+            self._with_keys.update(flag.spellings)
 
     def add_vllm_flag(self, flag: VllmFlag) -> None:
         if flag.takes == "nothing":
@@ -61,11 +64,12 @@ class Arguments(argparse.ArgumentParser):
             help=argparse.SUPPRESS,
         )
         self._known.update(flag.spellings)
-        if flag.for_engine:
-            self._passed_on.update(flag.spellings)
+        if flag.takes == "a value":
+            self._with_keys.update(flag.spellings)
 
     def read(self, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """The values given, by key, and the words that no known flag claims. Raises UsageError."""
+        words = gathered(words, self._with_keys)
         values, rest = self.parse_known_args([self._spelled_out(word) for word in words])
         for word in rest:
             self._refuse_if_near(word)
@@ -84,7 +88,7 @@ class Arguments(argparse.ArgumentParser):
         if not word.startswith("--"):
             return word
         name, equals, value = word.partition("=")
-        name = _dashed(name)
+        name = dashed(name)
         if name not in self._known:
             return word
         if not equals or name not in self._negated:
@@ -96,14 +100,12 @@ class Arguments(argparse.ArgumentParser):
 
     def _refuse_if_near(self, word: str) -> None:
         """vLLM takes the beginning of a flag for the flag, so passing one on would hide it from this side."""
-        name = _dashed(word.partition("=")[0])
+        name = dashed(word.partition("=")[0])
         if not name.startswith("--") or name in _ENGINE_FLAGS_THAT_BEGIN_ANOTHER:
             return
         base, dot, _ = name.partition(".")
-        if dot and base in self._known:  # one key of a JSON value
-            if base not in self._passed_on:
-                raise UsageError(f"{name} is not supported by Northbound yet")
-            return
+        if dot and base in self._known:
+            raise UsageError(f"{name}: {base} has no keys")
         if near := sorted(known for known in self._known if known.startswith(base) and known != base):
             raise UsageError(f"{base}: not a flag; did you mean {near[0]}?")
 
@@ -115,11 +117,6 @@ def engine_words(flag: Flag | VllmFlag, value: Any) -> Iterable[str]:
     if value is True:
         return (f"--{flag.name}",)
     return (f"--{flag.name}", value if isinstance(value, str) else msgspec.json.encode(value).decode())
-
-
-def _dashed(name: str) -> str:
-    base, dot, path = name.partition(".")
-    return base.replace("_", "-") + dot + path
 
 
 def _plain(text: str) -> Any:

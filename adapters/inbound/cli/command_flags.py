@@ -5,6 +5,12 @@ from adapters.inbound.cli.kinds import DESCRIPTOR, PORT, TOKENS, choice, integer
 
 SERVE = (
     Flag(
+        name="config",
+        kind=text("FILE"),
+        group="serving",
+        help="YAML with flags by name, which those of the command line win over",
+    ),
+    Flag(
         name="engine",
         kind=choice("auto", "vllm", "mock"),
         group="engine",

@@ -52,15 +52,18 @@ def _optional_text(text: str) -> str | None:
     return None if text in ("", "None") else text
 
 
-def _token_count(text: str) -> int:
-    """Reads 8192, 8k (thousands), 8K (1024s), 1.5k. Same as vLLM: a fraction only of thousands."""
-    if text.lower() == "auto":
-        return -1
+def count(text: str) -> int:
+    """Reads 8192, 8k (thousands), 8K (1024s), 1.5k. Same as vLLM: a fraction only of thousands. Raises ValueError."""
+    text = text.strip()
     if match := _DECIMAL.fullmatch(text):
         return int(float(match[1]) * _MULTIPLES[match[2]])
     if match := _BINARY.fullmatch(text):
         return int(match[1]) * _MULTIPLES[match[2]]
     return int(text)
+
+
+def _token_count(text: str) -> int:
+    return -1 if text.lower() == "auto" else count(text)
 
 
 def _truth(text: str) -> bool:

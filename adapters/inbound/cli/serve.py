@@ -8,6 +8,7 @@ import msgspec
 from adapters.inbound.cli.arguments import Arguments, engine_words
 from adapters.inbound.cli.command_flags import SERVE
 from adapters.inbound.cli.commands import serve_parser
+from adapters.inbound.cli.config_file import with_config_file
 from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
 from adapters.inbound.cli.flags import SHARED, Flag
 from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings, ServeSettings
@@ -25,8 +26,11 @@ def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSetting
     """Raises UsageError."""
     parser = serve_parser()
     words, untouched = _split_at_dashes(words)
+    words = with_config_file(words)
     model, words = _split_at_model(words)
     given, passed_on = _read(parser, words)
+    if "config" in given:
+        raise UsageError("--config: there is one already")
     model, passed_on = _model(model, given, passed_on)
     _check_untouched(parser, untouched)
     refuse_unbuilt(environ)

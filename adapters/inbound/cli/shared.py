@@ -26,9 +26,7 @@ def http_settings(values: Mapping[str, Any]) -> HttpSettings:
 
 
 def handshake_settings(values: Mapping[str, Any]) -> HandshakeSettings:
-    config = values.get("structured_outputs_config", {})
-    # A key given by itself replaces the whole on the engine's side.
-    backend = values.get("structured_outputs_config.backend", config.get("backend", "auto"))
+    backend = values.get("structured_outputs_config", {}).get("backend", "auto")
     return fill(HandshakeSettings, SHARED, values, structured_outputs_backend=backend)
 
 

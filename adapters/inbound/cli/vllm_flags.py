@@ -170,15 +170,9 @@ _OF_BOTH_SIDES = (
     VllmFlag(name="profiler-config", takes="a value", asks_for_nothing=_profiles_nothing),
     # All but the reasoning parser in it is the engine's; the backend is both sides'.
     VllmFlag(name="structured-outputs-config", takes="a value", asks_for_nothing=_parses_no_reasoning, for_engine=True),
-    VllmFlag(
-        name="structured-outputs-config.backend", takes="a value", asks_for_nothing=_only(*_BACKENDS), for_engine=True
-    ),
-    VllmFlag(name="structured-outputs-config.reasoning_parser", takes="a value", asks_for_nothing=_only("")),
-    VllmFlag(name="structured-outputs-config.reasoning_parser_plugin", takes="a value", asks_for_nothing=_only("")),
 )
 
 _OF_THE_LAUNCHER = (
-    VllmFlag(name="config", takes="a value", asks_for_nothing=_only(None), hint="; give the flags on the command line"),
     VllmFlag(
         name="headless",
         takes="nothing",
