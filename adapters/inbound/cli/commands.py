@@ -38,7 +38,7 @@ _SERVE_DESCRIPTION = """\
 Serves MODEL, a folder or a name on the Hugging Face hub, over an OpenAI-compatible HTTP API.
 
 Flags have vLLM's names and meanings; those marked * are Northbound's own. A switch --x may also be written --no-x,
---x=true and --x=false.
+--x=true and --x=false. A flag --x that takes a JSON object may also be given key by key: --x.key VALUE.
 """
 _SERVE_EPILOG = """\
 Flags that are not listed go to the engine unread, with their values and in order, and so does everything after --.
