@@ -175,6 +175,15 @@ class TestRefused:
         assert "16384" in error["message"]
         assert not engine.submitted
 
+    @pytest.mark.parametrize(("prompts", "n", "status"), [(4, 4096, 200), (4, 4097, 400), (1024, 16384, 400)])
+    async def test_too_many_in_all(self, prompts: int, n: int, status: int) -> None:
+        engine = ScriptedEngine(steps(104))
+        response = await post(application(engine), COMPLETIONS, {"prompt": ["x"] * prompts, "n": n})
+        assert response.status_code == status
+        if status == 400:
+            assert error_of(response, 400)["param"] == "n"
+            assert not engine.submitted
+
     @by_endpoint
     @STREAMED
     @pytest.mark.parametrize("temperature", [0, 9e-6])

@@ -1,6 +1,8 @@
 """Rendering by transformers, which runs each template in the environment it was written for."""
 
 import inspect
+import re
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -14,6 +16,9 @@ from domain.chat import Message, Rendering
 
 LONGEST_REASON = 500
 """Characters of what a template says that are passed on: it may quote the conversation."""
+
+_MODULES = re.compile(r"\b(?:\w+\.)+(?=\w+ object\b)")
+"""What stands before the name of a kind of object that has something wrong with it."""
 
 
 class TemplateTokenizer(Protocol):
@@ -112,9 +117,17 @@ def _reason(error: Exception, rendering: Rendering) -> str:
 
 
 def _said(error: Exception) -> str:
+    """What a template's author can make something of."""
     if isinstance(error, jinja2.TemplateSyntaxError):
         said = f"{error.message} (line {error.lineno})"
+    elif type(error) is jinja2.TemplateError:
+        said = str(error)  # the template raised it itself, in its own words
     else:
-        # a plain TemplateError is what a template raises itself, in its own words
-        said = str(error) if type(error) is jinja2.TemplateError else f"{type(error).__name__}: {error}"
+        told = _MODULES.sub("", str(error)) if isinstance(error, jinja2.TemplateError) else "It fails."
+        said = told + _place(error)
     return said.encode(errors="replace").decode()
+
+
+def _place(error: Exception) -> str:
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == "<template>"]
+    return f" (line {lines[-1]})" if lines else ""

@@ -23,6 +23,8 @@ MOST_STOP_STRINGS = 4
 """Same as vLLM."""
 
 MOST_CHOICES = 16384
+"""In one answer. Same as vLLM for those of one prompt."""
+
 LONGEST_SALT = 128
 UNSALTY = set("@/\\\0")
 """What a cache salt must not hold. Same as vLLM."""

@@ -3,6 +3,7 @@
 from adapters.inbound.http.openai.completions.schema import DEFAULT_MAX_TOKENS, MOST_PROMPTS, CompletionRequest
 from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
+    MOST_CHOICES,
     InvalidField,
     check_max_tokens,
     check_stream_options,
@@ -32,9 +33,12 @@ def lower(
     check_max_tokens(max_tokens, "max_tokens")
     if prompt_only and body.logprob_token_ids is not None:
         raise InvalidField("logprob_token_ids needs output tokens: max_tokens is 0.", "logprob_token_ids")
+    prompts, output = _prompts(body.prompt), lower_output(body, echo=echo, prompt_only=prompt_only)
+    if len(prompts) * output.n > MOST_CHOICES:
+        raise InvalidField(f"n choices of each prompt must be at most {MOST_CHOICES} in all.", "n")
     return Completion(
         request_id=request_id,
-        prompts=_prompts(body.prompt),
+        prompts=prompts,
         sampling=lower_sampling(
             body,
             defaults,
@@ -46,7 +50,7 @@ def lower(
         truncation=lower_truncation(body),
         add_special_tokens=body.add_special_tokens is not False,
         scheduling=lower_scheduling(body, headers),
-        output=lower_output(body, echo=echo, prompt_only=prompt_only),
+        output=output,
     )
 
 
