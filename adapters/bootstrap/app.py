@@ -14,6 +14,7 @@ from adapters.inbound.http.openai.chat.routes import chat_completions
 from adapters.inbound.http.openai.completions.routes import completions
 from adapters.inbound.http.openai.exchange import TokenDisplays
 from adapters.inbound.http.openai.models import list_models
+from adapters.inbound.http.openapi.routes import ApiDocument, docs, openapi_json, redoc
 from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
@@ -28,7 +29,8 @@ from application.services.models import ServedModels
 def build_server_app(container: Container, settings: HttpSettings) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    app: ASGIApp = build_app(container, _cors(settings))
+    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
+    app: ASGIApp = build_app(container, _cors(settings), None if settings.disable_fastapi_docs else document)
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -49,9 +51,9 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
     )
 
 
-def build_app(container: Container, cors: CORSConfig | None = None) -> Litestar:
+def build_app(container: Container, cors: CORSConfig | None = None, document: ApiDocument | None = None) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start."""
+    so that a missing wire is a failed start. None as `document`: it is not shown."""
 
     def complete_text() -> CompleteText:
         return container.complete_text()
@@ -80,11 +82,18 @@ def build_app(container: Container, cors: CORSConfig | None = None) -> Litestar:
     def silence_limit() -> SilenceLimit:
         return container.silence_limit()
 
-    wires = (complete_text, complete_chat, models, defaults, displays, engine, exposition, body_limit, silence_limit)
+    def api_document() -> ApiDocument | None:
+        return document
+
+    wires = (
+        *(complete_text, complete_chat, models, defaults, displays, engine, exposition),
+        *(body_limit, silence_limit, api_document),
+    )
     for wire in wires:
         wire()
+    routes = [chat_completions, completions, list_models, health, version, metrics]
     return Litestar(
-        [chat_completions, completions, list_models, health, version, metrics],
+        routes if document is None else [*routes, openapi_json, docs, redoc],
         dependencies={wire.__name__: Provide(wire, sync_to_thread=False) for wire in wires},
         exception_handlers=EXCEPTION_HANDLERS,
         cors_config=cors,

@@ -37,6 +37,7 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     (["--log-level", "debug"], {"log_level": "DEBUG"}, "http", {"log_level": "DEBUG"}),
     (["--root-path", "/api"], {"root_path": "/api"}, "http", {"root_path": "/api"}),
     (["--enable-request-id-headers"], {"enable_request_id_headers": True}, "http", {"enable_request_id_headers": True}),
+    (["--disable-fastapi-docs"], {"disable_fastapi_docs": True}, "http", {"disable_fastapi_docs": True}),
     (["--api-key", "a", "b"], {"api_key": ["a", "b"]}, "http", {"api_key": ("a", "b")}),
     (["--api-key", "a,b"], {"api_key": "a,b"}, "http", {"api_key": ("a,b",)}),
     (

@@ -110,7 +110,7 @@ OF_THE_LAUNCHER: list[tuple[str, str, Any, str]] = [
     ("dp-supervisor-probe-timeout-s", "1", 1.0, "5.0"),
 ]
 LAUNCHER_SWITCHES = ["data-parallel-hybrid-lb", "data-parallel-external-lb", "data-parallel-multi-port-external-lb"]
-IGNORED_SWITCHES = ["disable-uvicorn-access-log", "disable-fastapi-docs", "disable-log-stats"]
+IGNORED_SWITCHES = ["disable-uvicorn-access-log", "disable-log-stats"]
 IGNORED_VALUES = [
     ("api-server-count", "4", 4),
     ("disable-access-log-for-endpoints", "/health", "/health"),

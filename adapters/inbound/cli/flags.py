@@ -119,6 +119,12 @@ SHARED = (
         help="give every answer an X-Request-Id header: the request's, or a random one",
     ),
     Flag(
+        name="disable-fastapi-docs",
+        kind=SWITCH,
+        group="serving",
+        help="serve no /openapi.json, /docs and /redoc",
+    ),
+    Flag(
         name="api-key",
         kind=SECRET,
         group="access",

@@ -31,6 +31,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     root_path: str | None = None
     """A prefix that paths may have. None: none."""
     enable_request_id_headers: bool = False
+    disable_fastapi_docs: bool = False
+    """Whether there is no /openapi.json, /docs and /redoc."""
     sse_keep_alive_interval: int = 0
     """Seconds after which a silent stream sends a comment; 0: never."""
     api_key: tuple[str, ...] = ()

@@ -217,10 +217,10 @@ _OF_THE_LAUNCHER = (
 )
 
 _MEANINGLESS_HERE = (
-    # There is no access log, no FastAPI page, no pooling, one process and no pool of renderers.
+    # There is no access log, no pooling, one process and no pool of renderers.
     *(
         VllmFlag(name=name, takes="nothing", asks_for_nothing=_anything)
-        for name in ("disable-uvicorn-access-log", "disable-fastapi-docs", "enable-flash-late-interaction")
+        for name in ("disable-uvicorn-access-log", "enable-flash-late-interaction")
     ),
     *(
         VllmFlag(name=name, takes="a value", asks_for_nothing=_anything)

@@ -46,15 +46,17 @@ VERDICTS: Mapping[type[Exception], Verdict] = {
 _HTTP_TYPES = {404: "NotFoundError", 405: "MethodNotAllowedError"}
 
 
-class _Error(msgspec.Struct):
+class ErrorObject(msgspec.Struct):
     message: str
     type: str
     param: str | None
     code: int
 
 
-class _Envelope(msgspec.Struct):
-    error: _Error
+class ErrorEnvelope(msgspec.Struct):
+    """OpenAI's, of every error."""
+
+    error: ErrorObject
 
 
 def describe(failure: Exception) -> tuple[int, bytes]:
@@ -70,8 +72,8 @@ def describe(failure: Exception) -> tuple[int, bytes]:
     if verdict is None:
         logger.error("unexpected failure", exc_info=failure)
         verdict, message = Verdict(500, "InternalServerError"), "Internal server error"
-    error = _Error(message[:LONGEST_MESSAGE], verdict.type, param, verdict.status)
-    return verdict.status, msgspec.json.encode(_Envelope(error))
+    error = ErrorObject(message[:LONGEST_MESSAGE], verdict.type, param, verdict.status)
+    return verdict.status, msgspec.json.encode(ErrorEnvelope(error))
 
 
 def respond(_: Request[Any, Any, Any], failure: Exception) -> Response[bytes]:

@@ -32,7 +32,7 @@ class AssistantMessage(Struct, kw_only=True):
     reasoning: None = None
 
 
-class Choice(Struct, kw_only=True):
+class ChatChoice(Struct, kw_only=True):
     index: int
     message: AssistantMessage
     logprobs: Raw | None
@@ -47,7 +47,7 @@ class ChatBody(Struct, kw_only=True):
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: list[Choice]
+    choices: list[ChatChoice]
     service_tier: None = None
     system_fingerprint: str | None
     usage: Usage
@@ -86,7 +86,7 @@ async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
             created=answer.created,
             model=answer.model,
             choices=[
-                Choice(
+                ChatChoice(
                     index=index,
                     message=AssistantMessage(role=reply.role, content=reply.echo + "".join(texts[index])),
                     logprobs=Raw(scores.take()) if scores else None,

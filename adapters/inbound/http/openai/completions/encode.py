@@ -24,7 +24,7 @@ from application.services.text_generation import TextGeneration
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
 
 
-class Choice(Struct, kw_only=True):
+class CompletionChoice(Struct, kw_only=True):
     index: int
     text: str
     logprobs: Raw | None
@@ -41,7 +41,7 @@ class CompletionBody(Struct, kw_only=True):
     object: Literal["text_completion"] = "text_completion"
     created: int
     model: str
-    choices: list[Choice]
+    choices: list[CompletionChoice]
     service_tier: None = None
     system_fingerprint: str | None
     usage: Usage
@@ -117,7 +117,7 @@ async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows
             created=answer.created,
             model=answer.model,
             choices=[
-                Choice(
+                CompletionChoice(
                     index=encoder.index,
                     text="".join(texts[encoder.index]),
                     logprobs=raw(encoder.logprobs_json()),

@@ -1,0 +1,112 @@
+"""The routes of the OpenAPI document: what each takes and what it answers with."""
+
+from typing import Any
+
+Description = dict[str, Any]
+
+HEADERS = {
+    "X-Request-Id": "The answer's id is made of it.",
+    "X-Session-ID": "Whose request it is, where the body does not say.",
+    "X-Vllm-Priority": "An integer; wins over the body's priority.",
+    "X-data-parallel-rank": "Which of several engines answers, counted from 0.",
+}
+
+UNAUTHORIZED_BODY: Description = {
+    "type": "object",
+    "properties": {"error": {"const": "Unauthorized"}},
+    "required": ["error"],
+}
+UNAUTHORIZED: Description = {
+    "description": "No key, or none that opens.",
+    "content": {"application/json": {"schema": UNAUTHORIZED_BODY}},
+}
+
+
+def paths() -> dict[str, dict[str, Description]]:
+    return {
+        "/v1/chat/completions": {
+            "post": _generation("Answers a conversation", "chat_completions", "ChatRequest", "ChatBody", "ChatChunk")
+        },
+        "/v1/completions": {
+            "post": _generation(
+                "Goes on with a text", "completions", "CompletionRequest", "CompletionBody", "CompletionChunk"
+            )
+        },
+        "/v1/models": {
+            "get": {
+                "summary": "What is served",
+                "operationId": "list_models",
+                "responses": {"200": _json("Each name that requests may use.", "ModelList")},
+            }
+        },
+        "/health": {
+            "get": {
+                "summary": "Whether the engine is alive",
+                "operationId": "health",
+                "responses": {"200": {"description": "It is."}, "503": {"description": "It is not."}},
+            }
+        },
+        "/version": {
+            "get": {
+                "summary": "What is running",
+                "operationId": "version",
+                "responses": {"200": _json("The engine's version, and this server's.", "Versions")},
+            }
+        },
+        "/metrics": {
+            "get": {
+                "summary": "Counts, as Prometheus reads them",
+                "operationId": "metrics",
+                "responses": {
+                    "200": {
+                        "description": "Prometheus' text format, version 0.0.4.",
+                        "content": {"text/plain": {"schema": {"type": "string"}}},
+                    }
+                },
+            }
+        },
+    }
+
+
+def _generation(summary: str, name: str, takes: str, gives: str, streams: str) -> Description:
+    return {
+        "summary": summary,
+        "operationId": name,
+        "parameters": [
+            {"in": "header", "name": header, "description": says, "required": False, "schema": {"type": "string"}}
+            for header, says in HEADERS.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _ref(takes)}}},
+        "responses": {
+            "200": {
+                "description": "The answer, in one piece or as server-sent events if `stream` is true.",
+                "content": {
+                    "application/json": {"schema": _ref(gives)},
+                    "text/event-stream": {
+                        "schema": {
+                            "type": "string",
+                            "description": f"Events of a {streams} each, or of an error that ends them; then [DONE].",
+                        },
+                        "x-event-schema": {"anyOf": [_ref(streams), _ref("ErrorEnvelope")]},
+                    },
+                },
+            },
+            "400": _error("The request cannot be served; `param` names the field, where there is one."),
+            "404": _error("The model is not served here."),
+            "413": _error("The body is larger than this server takes."),
+            "500": _error("The engine failed."),
+            "503": _error("The engine takes no request now."),
+        },
+    }
+
+
+def _error(description: str) -> Description:
+    return _json(description, "ErrorEnvelope")
+
+
+def _json(description: str, name: str) -> Description:
+    return {"description": description, "content": {"application/json": {"schema": _ref(name)}}}
+
+
+def _ref(name: str) -> Description:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,0 +1,259 @@
+"""The server's own OpenAPI document says what the routes do: all of it, and nothing else."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+from litestar import Litestar
+from msgspec import structs
+
+from adapters.bootstrap.app import build_app
+from adapters.inbound.http.openapi.routes import ApiDocument
+from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from application.options import ServerOptions
+from domain.errors import EngineFailure
+from tests.http.answers import Json, error_of, frames
+from tests.http.serving import (
+    CHAT,
+    COMPLETIONS,
+    application,
+    by_endpoint,
+    container,
+    get,
+    post,
+    question,
+    with_logprobs,
+)
+from tests.http.test_door import server
+from tests.http.test_fields import BUILT, NEEDS_LOGPROBS, SCHEMAS, UNBUILT, listed
+from tests.http.test_server_options import told
+
+UNDESCRIBED = {"/openapi.json", "/docs", "/redoc"}
+REQUESTS = {CHAT: "ChatRequest", COMPLETIONS: "CompletionRequest"}
+
+
+@pytest.fixture(scope="module")
+def app() -> Litestar:
+    engine = ScriptedEngine(steps(104, 105, alternatives=[104, 33]))
+    return build_app(container(engine), document=ApiDocument())
+
+
+@pytest.fixture(scope="module")
+def document() -> Json:
+    body: Json = json.loads(ApiDocument().json)
+    return body
+
+
+def validator(document: Json, schema: Json, *, is_answer: bool = False) -> jsonschema_rs.Validator:
+    """Of an answer, what is not described is wrong."""
+    components = json.loads(json.dumps(document["components"]))
+    for component in components["schemas"].values() if is_answer else ():
+        if "properties" in component:
+            component["additionalProperties"] = False
+    return jsonschema_rs.validator_for(schema | {"components": components})
+
+
+def check_answer(document: Json, path: str, response: httpx.Response, method: str = "post") -> None:
+    """What came is one of the things that the document says may come."""
+    described = document["paths"][path][method]["responses"][str(response.status_code)].get("content")
+    if described is None:
+        assert response.content == b""
+        return
+    content = described[response.headers["content-type"].partition(";")[0]]
+    if "x-event-schema" not in content:
+        validator(document, content["schema"], is_answer=True).validate(response.json())
+        return
+    *events, last = frames(response)
+    assert last == b"data: [DONE]"
+    event = validator(document, content["x-event-schema"], is_answer=True)
+    for frame in events:
+        event.validate(json.loads(frame.removeprefix(b"data: ")))
+
+
+async def test_it_is_served(app: Litestar, document: Json) -> None:
+    response = await get(app, "/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == document
+
+
+async def test_every_route_is_described_and_no_other(app: Litestar, document: Json) -> None:
+    routes = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
+    described = {(path, method) for path, operations in document["paths"].items() for method in operations}
+    assert described == {(path, method) for path, method in routes if path not in UNDESCRIBED}
+
+
+async def test_it_is_openapi_and_json_schema(document: Json) -> None:
+    assert document["openapi"] == "3.1.0"
+    for component in document["components"]["schemas"].values():
+        jsonschema_rs.meta.validate(component | {"$schema": "https://json-schema.org/draft/2020-12/schema"})
+    names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(set(names)) == len(names)
+    assert set(find(document, "$ref")) == {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+
+def find(node: Any, key: str) -> Iterator[Any]:
+    for name, value in node.items() if isinstance(node, dict) else enumerate(node if isinstance(node, list) else ()):
+        if name == key:
+            yield value
+        yield from find(value, key)
+
+
+def test_what_an_answer_always_has_is_required(document: Json) -> None:
+    schemas = document["components"]["schemas"]
+    for name in ("ChatBody", "ChatChoice", "CompletionBody", "CompletionChoice", "Usage", "ModelList", "ErrorObject"):
+        assert schemas[name]["required"] == list(schemas[name]["properties"])
+    assert set(schemas["CompletionChunk"]["required"]) == {"id", "object", "created", "model", "choices"}
+
+
+@by_endpoint
+async def test_every_field_of_a_request_is_described(document: Json, path: str) -> None:
+    described = document["components"]["schemas"][REQUESTS[path]]["properties"]
+    assert set(described) == {field.name for field in structs.fields(SCHEMAS[path])}
+
+
+@listed(BUILT)
+async def test_what_is_served_fits(document: Json, path: str, name: str) -> None:
+    request = validator(document, {"$ref": f"#/components/schemas/{REQUESTS[path]}"})
+    for value in BUILT[path][name]:
+        request.validate(question(path) | {name: value})
+
+
+@listed(UNBUILT)
+async def test_what_is_not_served_does_not_fit(document: Json, path: str, name: str) -> None:
+    request = validator(document, {"$ref": f"#/components/schemas/{REQUESTS[path]}"})
+    for value in UNBUILT[path][name].asking:
+        assert not request.is_valid(question(path) | {name: value})
+    for value in UNBUILT[path][name].neutral:
+        request.validate(question(path) | {name: value})
+
+
+EXAMPLES = {"string": "x", "integer": 104, "array": [104]}
+
+
+def outside(schema: Json) -> Iterator[Any]:
+    """Values just beyond each limit of a property."""
+    for typed in schema.get("anyOf", [schema]):
+        for keyword, limit in typed.items():
+            match keyword:
+                case "minimum":
+                    yield limit - (1 if typed["type"] == "integer" else 0.001)
+                case "maximum":
+                    yield limit + (1 if typed["type"] == "integer" else 0.001)
+                case "exclusiveMinimum":
+                    yield limit
+                case "minLength":
+                    yield "x" * (limit - 1)
+                case "maxLength":
+                    yield "x" * (limit + 1)
+                case "minItems" if limit:
+                    yield []
+                case "maxItems":
+                    yield [EXAMPLES[typed["items"]["type"]]] * (limit + 1)
+
+
+@by_endpoint
+async def test_what_is_beyond_a_limit_is_refused_by_the_name_of_the_field(
+    app: Litestar, document: Json, path: str
+) -> None:
+    tried = 0
+    for name, schema in document["components"]["schemas"][REQUESTS[path]]["properties"].items():
+        for value in outside(schema):
+            beside = with_logprobs(path, 0) if name in NEEDS_LOGPROBS else {}
+            error = error_of(await post(app, path, question(path) | beside | {name: value}), 400)
+            assert error["param"] == name, value
+            tried += 1
+    assert tried > 40
+
+
+FIELDS: list[dict[str, Any]] = [
+    {},
+    {"n": 2},
+    {"return_token_ids": True},
+    {"stop": "i", "include_stop_str_in_output": True},
+    {"stop_token_ids": [105], "return_tokens_as_token_ids": True},
+    {"echo": True},
+]
+
+
+@by_endpoint
+async def test_answers_are_as_described(app: Litestar, document: Json, path: str) -> None:
+    options = {"forces_usage": True, "tells_prompt_details": True, "tells_timing": True}
+    telling = application(ScriptedEngine(told()), options=ServerOptions(**options))
+    shown: list[dict[str, Any]] = [{}, with_logprobs(path, 0), with_logprobs(path, 1)]
+    streamed: list[dict[str, Any]] = [
+        {"prompt_logprobs": 1},
+        {"stream": True},
+        {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}},
+    ]
+    for fields, rows, stream in product(FIELDS, shown, streamed):
+        check_answer(document, path, await post(app, path, question(path) | fields | rows | stream))
+    for stream in ({}, {"stream": True}):
+        check_answer(document, path, await post(telling, path, question(path) | stream))
+    text = {"return_prompt_text": True, "stream": True} if path == CHAT else {"prompt": [[104, 105], [104]]}
+    check_answer(document, path, await post(app, path, question(path) | text))
+
+
+@by_endpoint
+async def test_failures_are_as_described(document: Json, path: str) -> None:
+    breaking = application(ScriptedEngine([*steps(104, 105)[:1], EngineFailure("gone")]), body_limit=200)
+    for stream in (False, True):
+        check_answer(document, path, await post(breaking, path, question(path, stream=stream)))
+    for body in (b"{", b"{}", json.dumps(question(path, model="other")).encode(), b" " * 201):
+        check_answer(document, path, await post(breaking, path, body))
+    engine = ScriptedEngine(steps(104))
+    await engine.aclose()
+    check_answer(document, path, await post(application(engine), path, question(path)))
+
+
+async def test_other_routes_answer_as_described(app: Litestar, document: Json) -> None:
+    engine = ScriptedEngine(steps(104))
+    await engine.aclose()
+    dead = application(engine)
+    for path in ("/v1/models", "/version", "/health"):
+        check_answer(document, path, await get(app, path), "get")
+    check_answer(document, "/health", await get(dead, "/health"), "get")
+    assert "text/plain" in document["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
+
+
+class TestFlags:
+    async def test_a_key_is_told_of_where_one_is_needed(self) -> None:
+        app = server("--api-key", "k")
+        document = (await get(app, "/openapi.json")).json()
+        assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
+        for path, operations in document["paths"].items():
+            for operation in operations.values():
+                is_guarded = path.startswith("/v1")
+                assert ("401" in operation["responses"], "security" in operation) == (is_guarded, is_guarded)
+        check_answer(document, "/v1/models", await get(app, "/v1/models"), "get")
+        assert "securitySchemes" not in (await get(server(), "/openapi.json")).json()["components"]
+
+    @pytest.mark.parametrize("root", ["/api", "/api/", "api"])
+    async def test_a_prefix_is_where_the_routes_are(self, root: str) -> None:
+        document = (await get(server("--root-path", root), "/api/openapi.json")).json()
+        assert document["servers"] == [{"url": "/api"}]
+        assert "servers" not in (await get(server(), "/openapi.json")).json()
+
+    @pytest.mark.parametrize("path", sorted(UNDESCRIBED))
+    async def test_all_of_it_may_be_left_out(self, path: str) -> None:
+        assert (await get(server(), path)).status_code == 200
+        error_of(await get(server("--disable-fastapi-docs"), path), 404, "NotFoundError")
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+async def test_a_page_shows_it_from_beside_itself(app: Litestar, path: str) -> None:
+    """Without a slash in front, so that it is found behind a prefix too."""
+    response = await get(app, path)
+    assert response.headers["content-type"].startswith("text/html")
+    assert '"openapi.json"' in response.text
+
+
+def test_it_is_not_made_before_it_is_asked_for() -> None:
+    source = "import sys, adapters.bootstrap.app; print(*(name for name in sys.modules if 'openapi.document' in name))"
+    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
