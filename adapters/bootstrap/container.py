@@ -18,7 +18,9 @@ from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.generation import GenerateText
 from application.services.models import ServedModels
+from application.services.prepare import Prepare
 from application.services.render import Render
+from application.services.response import ResponseStage
 
 
 class Container(containers.DeclarativeContainer):
@@ -40,9 +42,11 @@ class Container(containers.DeclarativeContainer):
 
     metrics = providers.Singleton(PrometheusMetrics, names.provided[0])
     render = providers.Singleton(Render, tokenizer, chat_renderer)
-    generate = providers.Singleton(GenerateText, engine, tokenizer, render, options, defaults, limits, metrics)
-    complete_text = providers.Singleton(CompleteText, render, generate)
-    complete_chat = providers.Singleton(CompleteChat, render, generate, options)
+    prepare = providers.Singleton(Prepare, render, defaults, limits, engine.provided.max_model_len)
+    stage = providers.Singleton(ResponseStage, tokenizer, options)
+    generate = providers.Singleton(GenerateText, engine, stage, metrics)
+    complete_text = providers.Singleton(CompleteText, prepare, generate)
+    complete_chat = providers.Singleton(CompleteChat, prepare, generate, options)
     models = providers.Singleton(
         ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
     )

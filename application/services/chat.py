@@ -4,14 +4,10 @@ from msgspec import Struct
 
 from application.options import ServerOptions
 from application.requests import Chat
-from application.services.aside import aside
 from application.services.choices import Choices
-from application.services.generation import FieldNames, GenerateText
-from application.services.render import Render
+from application.services.generation import GenerateText
+from application.services.prepare import Prepare
 from domain.chat import answering_role, echo_of
-
-MESSAGE = 16
-"""Characters that a message is worth beside its text."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -29,21 +25,17 @@ class Reply(Struct, frozen=True, kw_only=True):
 class CompleteChat:
     """Answers a conversation."""
 
-    def __init__(self, render: Render, generate: GenerateText, options: ServerOptions) -> None:
-        self._render = render
+    def __init__(self, prepare: Prepare, generate: GenerateText, options: ServerOptions) -> None:
+        self._prepare = prepare
         self._generate = generate
         self._options = options
 
     async def __call__(self, chat: Chat) -> Reply:
-        prompt = await aside(
-            sum(len(message.text) + MESSAGE for message in chat.messages),
-            lambda: self._render.chat(chat.messages, chat.rendering, chat.add_special_tokens),
-        )
-        fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
+        prepared = await self._prepare.chat(chat)
         role = answering_role(chat.messages, chat.rendering, self._options.response_role)
         return Reply(
-            choices=await self._generate(chat, {chat.request_id: prompt}, fields),
+            choices=await self._generate([prepared], chat.output),
             role=role,
             echo=echo_of(chat.messages, role) if chat.echo else "",
-            prompt_text=prompt.text if chat.return_prompt_text else None,
+            prompt_text=prepared.prompt.text if chat.return_prompt_text else None,
         )

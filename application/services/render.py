@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
+from application.services.aside import aside
 from domain.chat import Message, Rendering
 from domain.errors import RequestError
 from domain.prompt import Prompt
@@ -11,6 +12,10 @@ from domain.prompt import Prompt
 MOST_BAD_WORDS = 128
 MOST_BAD_WORD_TOKENS = 1024
 """Same as vLLM."""
+
+
+MESSAGE = 16
+"""Characters that a message is worth beside its text."""
 
 
 class BadWordNotUsable(RequestError):
@@ -37,6 +42,23 @@ class Render:
     def chat(self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False) -> Prompt:
         """Templates write special tokens themselves, so usually none are added."""
         return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens)
+
+    async def texts(
+        self, prompts: Sequence[str | Sequence[int]], add_special_tokens: bool = True, locate: bool = False
+    ) -> Sequence[Prompt]:
+        """Each as `text` reads it, and holding nobody up."""
+        return await aside(
+            sum(map(len, prompts)), lambda: [self.text(prompt, add_special_tokens, locate) for prompt in prompts]
+        )
+
+    async def conversation(
+        self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False
+    ) -> Prompt:
+        """As `chat` reads it, and holding nobody up."""
+        return await aside(
+            sum(len(message.text) + MESSAGE for message in messages),
+            lambda: self.chat(messages, rendering, add_special_tokens),
+        )
 
     def banned(self, words: Sequence[str]) -> list[list[int]]:
         """Token sequences that write these words, at the start of a text and in the middle of one.

@@ -12,7 +12,9 @@ from application.requests import Chat, Completion, TextOutput
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.generation import GenerateText
+from application.services.prepare import Prepare
 from application.services.render import Render
+from application.services.response import ResponseStage
 from application.services.text_generation import TextGeneration
 from domain.chat import Message
 from domain.generation import TextDelta
@@ -64,17 +66,15 @@ def services(
     max_logprobs: int = 20,
 ) -> tuple[CompleteText, CompleteChat]:
     tokenizer = ByteTokenizer()
-    render, options = Render(tokenizer, PlainChat()), ServerOptions(default_return_tokens_as_token_ids=flag)
-    generate = GenerateText(
-        engine,
-        tokenizer,
-        render,
-        options,
+    options = ServerOptions(default_return_tokens_as_token_ids=flag)
+    prepare = Prepare(
+        Render(tokenizer, PlainChat()),
         defaults or ModelDefaults(eos_token_id=EOS),
         ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),
-        metrics,
+        engine.max_model_len,
     )
-    return CompleteText(render, generate), CompleteChat(render, generate, options)
+    generate = GenerateText(engine, ResponseStage(tokenizer, options), metrics)
+    return CompleteText(prepare, generate), CompleteChat(prepare, generate, options)
 
 
 def completion(

@@ -5,15 +5,13 @@ import threading
 import pytest
 
 from adapters.outbound.byte_tokenizer.chat import PlainChat
-from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
-from adapters.outbound.mock_engine.scripted import steps
+from adapters.outbound.byte_tokenizer.tokenizer import VOCAB_SIZE, ByteTokenizer
+from application.model import ModelDefaults, ModelLimits
 from application.requests import Chat, Completion
 from application.services.aside import SHORT
-from application.services.chat import CompleteChat
-from application.services.completions import CompleteText
+from application.services.prepare import Prepare
 from application.services.render import Render
-from domain.prompt import PromptTooLong
-from tests.application.serving import chat, completion, serve
+from tests.application.serving import chat, completion
 
 
 class Watched(ByteTokenizer):
@@ -30,18 +28,10 @@ class Watched(ByteTokenizer):
 @pytest.mark.parametrize("ask", [completion, chat])
 @pytest.mark.parametrize("is_long", [False, True])
 async def test_only_long_prompts_are_tokenised_in_another_thread(ask: type, is_long: bool) -> None:
-    served, tokenizer = serve(steps(104)), Watched()
-    render = Render(tokenizer, PlainChat())
+    tokenizer = Watched()
+    prepare = Prepare(Render(tokenizer, PlainChat()), ModelDefaults(), ModelLimits(vocab_size=VOCAB_SIZE), 2 * SHORT)
     request: Chat | Completion = ask("a" * (SHORT + 1 if is_long else 10))
 
-    generate = served.complete_text._generate
-    try:
-        if isinstance(request, Chat):
-            choices = (await CompleteChat(render, generate, served.complete_chat._options)(request)).choices
-        else:
-            choices = await CompleteText(render, generate)(request)
-        await choices.aclose()
-    except PromptTooLong:
-        assert is_long
+    await (prepare.chat(request) if isinstance(request, Chat) else prepare.completion(request))
 
     assert [thread is threading.main_thread() for thread in tokenizer.threads] == [not is_long]

@@ -36,6 +36,9 @@ VIOLATIONS = [
     ),
     Violation("services-protected", "adapters/outbound/prometheus/metrics.py", "import application.services.models"),
     Violation("preparing-knows-no-server-option", "application/services/render.py", "import application.options"),
+    Violation(
+        "preparing-knows-no-server-option", "application/services/prepare.py", "import application.services.response"
+    ),
     *[
         Violation("preparing-knows-no-server-option", f"{OPENAI}/{endpoint}/lower.py", source)
         for endpoint in ("chat", "completions")
