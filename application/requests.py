@@ -57,24 +57,36 @@ class TextRequest(Struct, frozen=True, kw_only=True):
     request_id: str
     sampling: SamplingParams
     output: TextOutput
-    add_special_tokens: bool
-    """Whether the tokenizer puts around a text what it is configured to."""
     bad_words: Sequence[str] = ()
     """Words that must not come up."""
     truncation: Truncation | None = None
     scheduling: Scheduling = Scheduling()
 
 
-class Chat(TextRequest, frozen=True, kw_only=True):
-    """A conversation to answer, and how."""
+class Text(Struct, frozen=True):
+    """What is one prompt as it is."""
+
+    text: str
+    add_special_tokens: bool = True
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """What becomes one prompt by a chat template."""
 
     messages: Sequence[Message]
     rendering: Rendering = Rendering()
+    add_special_tokens: bool = False
+    """Whether the tokenizer puts around it what it is configured to: templates usually write that themselves."""
+
+
+class Chat(TextRequest, frozen=True, kw_only=True):
+    """A conversation to answer, and how."""
+
+    conversation: Conversation
     echo: bool = False
     """Repeat the final message before the answer, if it is of who answers."""
     return_prompt_text: bool = False
     """Show the conversation as the template wrote it."""
-    add_special_tokens: bool = False
     max_tokens_field: str = "max_tokens"
     """Which of the two fields that limit the answer the caller used."""
 
@@ -85,3 +97,4 @@ class Completion(TextRequest, frozen=True, kw_only=True):
     prompts: Sequence[str | Sequence[int]]
     """Each a choice of its own, in this order."""
     add_special_tokens: bool = True
+    """Whether the tokenizer puts around a text what it is configured to."""

@@ -3,7 +3,7 @@
 from litestar import Litestar
 from litestar.config.cors import CORSConfig
 from litestar.di import Provide
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, ControllerRouterHandler
 
 from adapters.bootstrap.container import Container
 from adapters.inbound.cli.settings import HttpSettings
@@ -19,18 +19,26 @@ from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.tokenize.routes import (
+    TokenizerConfiguration,
+    detokenize,
+    tokenize,
+    tokenizer_info,
+)
 from application.model import ModelDefaults
 from application.ports.engine import EngineCore
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.models import ServedModels
+from application.services.tokenize import Tokenize
+
+DEFAULTS = HttpSettings()
 
 
 def build_server_app(container: Container, settings: HttpSettings) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
-    app: ASGIApp = build_app(container, _cors(settings), None if settings.disable_fastapi_docs else document)
+    app: ASGIApp = build_app(container, settings)
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -51,15 +59,40 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
     )
 
 
-def build_app(container: Container, cors: CORSConfig | None = None, document: ApiDocument | None = None) -> Litestar:
+def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
+    handlers: list[ControllerRouterHandler] = [
+        chat_completions,
+        completions,
+        list_models,
+        tokenize,
+        detokenize,
+        health,
+        version,
+        metrics,
+    ]
+    if settings.enable_tokenizer_info_endpoint:
+        handlers.append(tokenizer_info)
+    if not settings.disable_fastapi_docs:
+        handlers += [openapi_json, docs, redoc]
+    return handlers
+
+
+def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start. None as `document`: it is not shown."""
+    so that a missing wire is a failed start."""
+    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
 
     def complete_text() -> CompleteText:
         return container.complete_text()
 
     def complete_chat() -> CompleteChat:
         return container.complete_chat()
+
+    def tokenizing() -> Tokenize:
+        return container.tokenizing()
+
+    def tokenizer_configuration() -> TokenizerConfiguration:
+        return container.tokenizer_configuration()
 
     def models() -> ServedModels:
         return container.models()
@@ -82,21 +115,30 @@ def build_app(container: Container, cors: CORSConfig | None = None, document: Ap
     def silence_limit() -> SilenceLimit:
         return container.silence_limit()
 
-    def api_document() -> ApiDocument | None:
+    def api_document() -> ApiDocument:
         return document
 
     wires = (
-        *(complete_text, complete_chat, models, defaults, displays, engine, exposition),
-        *(body_limit, silence_limit, api_document),
+        complete_text,
+        complete_chat,
+        tokenizing,
+        tokenizer_configuration,
+        models,
+        defaults,
+        displays,
+        engine,
+        exposition,
+        body_limit,
+        silence_limit,
+        api_document,
     )
     for wire in wires:
         wire()
-    routes = [chat_completions, completions, list_models, health, version, metrics]
     return Litestar(
-        routes if document is None else [*routes, openapi_json, docs, redoc],
+        _handlers(settings),
         dependencies={wire.__name__: Provide(wire, sync_to_thread=False) for wire in wires},
         exception_handlers=EXCEPTION_HANDLERS,
-        cors_config=cors,
+        cors_config=_cors(settings),
         openapi_config=None,
         logging_config=None,
     )

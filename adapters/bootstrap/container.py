@@ -8,6 +8,7 @@ from dependency_injector import containers, providers
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.openai.exchange import TokenDisplays
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 from adapters.outbound.prometheus.metrics import PrometheusMetrics
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
@@ -21,6 +22,7 @@ from application.services.models import ServedModels
 from application.services.prepare import Prepare
 from application.services.render import Render
 from application.services.response import ResponseStage
+from application.services.tokenize import Tokenize
 
 
 class Container(containers.DeclarativeContainer):
@@ -37,11 +39,15 @@ class Container(containers.DeclarativeContainer):
     """Served model names; answers carry the first."""
     root: providers.Dependency[str] = providers.Dependency()
     """Where the model was loaded from."""
+    tokenizer_configuration: providers.Dependency[TokenizerConfiguration] = providers.Dependency(
+        default=TokenizerConfiguration()
+    )
     body_limit: providers.Dependency[BodyLimit] = providers.Dependency()
     silence_limit: providers.Dependency[SilenceLimit] = providers.Dependency(default=SilenceLimit(0))
 
     metrics = providers.Singleton(PrometheusMetrics, names.provided[0])
     render = providers.Singleton(Render, tokenizer, chat_renderer)
+    tokenizing = providers.Singleton(Tokenize, render, tokenizer, limits, engine.provided.max_model_len)
     prepare = providers.Singleton(Prepare, render, defaults, limits, engine.provided.max_model_len)
     stage = providers.Singleton(ResponseStage, tokenizer, options)
     generate = providers.Singleton(GenerateText, engine, stage, metrics)

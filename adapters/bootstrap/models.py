@@ -1,16 +1,17 @@
 """Everything about a model but the engine that runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
 from adapters.inbound.cli.settings import ModelSettings
 from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
-from adapters.outbound.hf_tokenizer.loading import load_tokenizer
+from adapters.outbound.hf_tokenizer.loading import configuration, load_tokenizer
 from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
-from adapters.outbound.jinja_chat.renderer import JinjaChat, TemplateTokenizer
+from adapters.outbound.jinja_chat.renderer import JinjaChat
 from adapters.outbound.jinja_chat.template import read_chat_template
 from application.model import ModelDefaults, ModelLimits
 from application.ports.chat_renderer import ChatRenderer
@@ -26,6 +27,8 @@ class Model(Struct, frozen=True, kw_only=True):
     chat_renderer: ChatRenderer
     defaults: ModelDefaults
     limits: ModelLimits
+    tokenizer_configuration: Mapping[str, Any]
+    """What the tokenizer's own configuration says."""
     is_bytes: bool = False
     """Whether there is no model at all, and the vocabulary is that of bytes."""
 
@@ -41,6 +44,7 @@ def load_model(settings: ModelSettings) -> Model:
             chat_renderer=PlainChat(),
             defaults=ModelDefaults(eos_token_id=EOS_TOKEN_ID),
             limits=ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=settings.max_logprobs),
+            tokenizer_configuration={"tokenizer_class": ByteTokenizer.__name__},
             is_bytes=True,
         )
     loaded = load_tokenizer(
@@ -57,11 +61,14 @@ def load_model(settings: ModelSettings) -> Model:
         eos_token_id=loaded.eos_token_id,
         tokenizer_vocab_size=tokenizer.vocab_size,
     )
+    chat_template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
     return Model(
         root=settings.model,
         names=settings.served_model_names,
         tokenizer=tokenizer,
-        chat_renderer=_chat_renderer(loaded, settings),
+        chat_renderer=JinjaChat(loaded, chat_template, settings.chat_template_content_format),
+        tokenizer_configuration=configuration(loaded)
+        | ({} if chat_template is None else {"chat_template": chat_template}),
         defaults=structs.replace(
             facts.defaults,
             chat_template_kwargs=settings.default_chat_template_kwargs or {},
@@ -71,8 +78,3 @@ def load_model(settings: ModelSettings) -> Model:
             vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs, max_output_tokens=facts.max_output_tokens
         ),
     )
-
-
-def _chat_renderer(loaded: TemplateTokenizer, settings: ModelSettings) -> JinjaChat:
-    template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
-    return JinjaChat(loaded, template, settings.chat_template_content_format)

@@ -18,6 +18,7 @@ from adapters.bootstrap.stopping import STOPPING, ignore_being_told
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 from application.ports.engine import EngineCore
 
 logger = logging.getLogger("northbound")
@@ -95,6 +96,7 @@ def build_container(settings: Settings, model: Model, engine: EngineCore) -> Con
         limits=providers.Object(model.limits),
         names=providers.Object(model.names),
         root=providers.Object(model.root),
+        tokenizer_configuration=providers.Object(TokenizerConfiguration(model.tokenizer_configuration)),
         body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
         silence_limit=providers.Object(SilenceLimit(settings.http.sse_keep_alive_interval)),
     )

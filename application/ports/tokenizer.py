@@ -26,6 +26,10 @@ class Tokenizer(Protocol):
         U+FFFD, ids that the vocabulary lacks as nothing."""
 
     @abstractmethod
+    def entry(self, token_id: int) -> str:
+        """How the vocabulary itself writes an id, in whatever notation it has. Empty for an id that it lacks."""
+
+    @abstractmethod
     def piece(self, token_id: int) -> TokenPiece:
         """The entry of one id: the same object each time. Its content is the token's own bytes as it stands inside a
         text: the raw bytes of a part of a character, the leading space of a word, the content of an added token.

@@ -32,10 +32,11 @@ class CompleteChat:
 
     async def __call__(self, chat: Chat) -> Reply:
         prepared = await self._prepare.chat(chat)
-        role = answering_role(chat.messages, chat.rendering, self._options.response_role)
+        messages, rendering = chat.conversation.messages, chat.conversation.rendering
+        role = answering_role(messages, rendering, self._options.response_role)
         return Reply(
             choices=await self._generate([prepared], chat.output),
             role=role,
-            echo=echo_of(chat.messages, role) if chat.echo else "",
+            echo=echo_of(messages, role) if chat.echo else "",
             prompt_text=prepared.prompt.text if chat.return_prompt_text else None,
         )

@@ -49,7 +49,7 @@ class Prepare:
 
     async def chat(self, chat: Chat) -> Prepared:
         """Raises RequestError for what this model does not take, as the others do."""
-        prompt = await self._render.conversation(chat.messages, chat.rendering, chat.add_special_tokens)
+        prompt = await self._render.conversation(chat.conversation)
         fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
         [prepared] = self._prepared(chat, {chat.request_id: prompt}, fields)
         return prepared

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
+from application.requests import Conversation
 from application.services.aside import aside
-from domain.chat import Message, Rendering
 from domain.errors import RequestError
 from domain.prompt import Prompt
 
@@ -39,26 +39,22 @@ class Render:
             return Prompt(token_ids, prompt, offsets)
         return Prompt(token_ids, prompt)
 
-    def chat(self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False) -> Prompt:
-        """Templates write special tokens themselves, so usually none are added."""
-        return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens)
+    def chat(self, conversation: Conversation) -> Prompt:
+        text = self._chat_renderer.render(conversation.messages, conversation.rendering)
+        return self.text(text, conversation.add_special_tokens)
 
     async def texts(
         self, prompts: Sequence[str | Sequence[int]], add_special_tokens: bool = True, locate: bool = False
     ) -> Sequence[Prompt]:
-        """Each as `text` reads it, and holding nobody up."""
+        """Each as `text` reads it, with long ones holding nobody up."""
         return await aside(
             sum(map(len, prompts)), lambda: [self.text(prompt, add_special_tokens, locate) for prompt in prompts]
         )
 
-    async def conversation(
-        self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False
-    ) -> Prompt:
-        """As `chat` reads it, and holding nobody up."""
-        return await aside(
-            sum(len(message.text) + MESSAGE for message in messages),
-            lambda: self.chat(messages, rendering, add_special_tokens),
-        )
+    async def conversation(self, conversation: Conversation) -> Prompt:
+        """As `chat` reads it, with long ones holding nobody up."""
+        length = sum(len(message.text) + MESSAGE for message in conversation.messages)
+        return await aside(length, lambda: self.chat(conversation))
 
     def banned(self, words: Sequence[str]) -> list[list[int]]:
         """Token sequences that write these words, at the start of a text and in the middle of one.

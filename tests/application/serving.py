@@ -8,7 +8,7 @@ from adapters.outbound.mock_engine.scripted import Script, ScriptedEngine
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
 from application.ports.engine import EngineCore
-from application.requests import Chat, Completion, TextOutput
+from application.requests import Chat, Completion, Conversation, TextOutput
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.generation import GenerateText
@@ -93,7 +93,7 @@ def chat(
 ) -> Chat:
     return Chat(
         request_id="r",
-        messages=[Message("user", text)],
+        conversation=Conversation(messages=[Message("user", text)]),
         sampling=sampling or SamplingParams(),
         output=TextOutput(**output),
         max_tokens_field=max_tokens_field,

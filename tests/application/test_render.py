@@ -5,8 +5,9 @@ import pytest
 from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import ByteTokenizer
 from application.ports.chat_renderer import ConversationNotRenderable
+from application.requests import Conversation
 from application.services.render import Render
-from domain.chat import Message, Rendering
+from domain.chat import Message
 from domain.prompt import Prompt
 
 
@@ -48,7 +49,7 @@ class TestWhereTokensStart:
 
 
 def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:
-    prompt = RENDER.chat([Message("user", "a")], Rendering())
+    prompt = RENDER.chat(Conversation(messages=[Message("user", "a")]))
 
     assert prompt.text == "<|user|>a<|assistant|>"
     assert list(prompt.token_ids) == [258, 97, 259]
@@ -56,6 +57,6 @@ def test_a_conversation_has_those_that_the_template_wrote_and_no_more() -> None:
 
 def test_a_conversation_that_the_template_does_not_take_is_refused() -> None:
     with pytest.raises(ConversationNotRenderable) as refused:
-        RENDER.chat([Message("nobody", "a")], Rendering())
+        RENDER.chat(Conversation(messages=[Message("nobody", "a")]))
 
     assert refused.value.param == "messages"

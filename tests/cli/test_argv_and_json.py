@@ -38,6 +38,12 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     (["--root-path", "/api"], {"root_path": "/api"}, "http", {"root_path": "/api"}),
     (["--enable-request-id-headers"], {"enable_request_id_headers": True}, "http", {"enable_request_id_headers": True}),
     (["--disable-fastapi-docs"], {"disable_fastapi_docs": True}, "http", {"disable_fastapi_docs": True}),
+    (
+        ["--enable-tokenizer-info-endpoint"],
+        {"enable_tokenizer_info_endpoint": True},
+        "http",
+        {"enable_tokenizer_info_endpoint": True},
+    ),
     (["--api-key", "a", "b"], {"api_key": ["a", "b"]}, "http", {"api_key": ("a", "b")}),
     (["--api-key", "a,b"], {"api_key": "a,b"}, "http", {"api_key": ("a,b",)}),
     (

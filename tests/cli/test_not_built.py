@@ -22,7 +22,6 @@ SWITCHES = [
     "enable-scale-out",
     "enable-server-load-tracking",
     "enable-ssl-refresh",
-    "enable-tokenizer-info-endpoint",
     "enable-tower-connector-lora",
     "exclude-tools-when-tool-choice-none",
     "grpc",

@@ -196,6 +196,17 @@ def test_an_id_has_one_piece(tokenizer: HfTokenizer | ByteTokenizer) -> None:
         assert tokenizer.piece(token_id).content
 
 
+def test_entries_are_written_as_the_vocabulary_writes_them(kind: str, tokenizer: HfTokenizer | ByteTokenizer) -> None:
+    text = "Hello dog" if kind in APPROXIMATE else "Hello, é🎉 dog"
+    token_ids = encode(tokenizer, text)
+    entries = [tokenizer.entry(token_id) for token_id in token_ids]
+    if kind == "byte":
+        assert entries[-8:] == ["<0xF0>", "<0x9F>", "<0x8E>", "<0x89>", " ", "d", "o", "g"]
+    else:
+        assert entries == raw(kind).encode(text, add_special_tokens=False).tokens
+    assert tokenizer.entry(-1) == tokenizer.entry(tokenizer.vocab_size) == tokenizer.entry(2**63) == ""
+
+
 @pytest.mark.parametrize("lacking", [0, 1, 2**31, 2**32, 2**64])
 def test_an_id_that_the_vocabulary_lacks_reads_as_nothing(tokenizer: HfTokenizer | ByteTokenizer, lacking: int) -> None:
     token_ids = encode(tokenizer, "the dog")

@@ -26,6 +26,9 @@ class RecordedTokenizer(Tokenizer):
     def decode(self, token_ids: Sequence[int]) -> str:
         return b"".join([self.piece(token_id).content for token_id in token_ids]).decode(errors="replace")
 
+    def entry(self, token_id: int) -> str:
+        raise NotImplementedError("No vocabulary was recorded, but what its entries read as.")
+
     def piece(self, token_id: int) -> TokenPiece:
         return self._pieces[token_id]
 

@@ -10,10 +10,12 @@ import pytest
 from litestar import Litestar
 from litestar.types import ASGIApp
 
-from adapters.bootstrap.app import build_app
+from adapters.bootstrap.app import DEFAULTS, build_app
 from adapters.bootstrap.container import Container
+from adapters.inbound.cli.settings import HttpSettings
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
 from application.model import ModelDefaults, ModelLimits
@@ -47,6 +49,7 @@ def container(
     body_limit: int = 32 << 20,
     silence_limit: float = 0,
     defaults: ModelDefaults | None = None,
+    tokenizer_configuration: dict[str, Any] | None = None,
 ) -> Container:
     """`flag` is the server's --return-tokens-as-token-ids; `options` are all that it answers by, in its place."""
     return Container(
@@ -58,14 +61,15 @@ def container(
         limits=ModelLimits(vocab_size=vocab_size, max_logprobs=max_logprobs, max_output_tokens=max_output_tokens),
         names=list(names),
         root="models/m",
+        tokenizer_configuration=TokenizerConfiguration(tokenizer_configuration or {}),
         body_limit=BodyLimit(body_limit),
         silence_limit=SilenceLimit(silence_limit),
     )
 
 
-def application(engine: EngineCore, **wires: Any) -> Litestar:
+def application(engine: EngineCore, *, settings: HttpSettings = DEFAULTS, **wires: Any) -> Litestar:
     """Of a `container`, without what stands before its routes."""
-    return build_app(container(engine, **wires))
+    return build_app(container(engine, **wires), settings)
 
 
 @asynccontextmanager

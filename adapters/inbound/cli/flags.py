@@ -125,6 +125,12 @@ SHARED = (
         help="serve no /openapi.json, /docs and /redoc",
     ),
     Flag(
+        name="enable-tokenizer-info-endpoint",
+        kind=SWITCH,
+        group="serving",
+        help="serve /tokenizer_info, which tells how the tokenizer is configured, chat template and all",
+    ),
+    Flag(
         name="api-key",
         kind=SECRET,
         group="access",

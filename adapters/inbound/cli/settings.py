@@ -33,6 +33,7 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     enable_request_id_headers: bool = False
     disable_fastapi_docs: bool = False
     """Whether there is no /openapi.json, /docs and /redoc."""
+    enable_tokenizer_info_endpoint: bool = False
     sse_keep_alive_interval: int = 0
     """Seconds after which a silent stream sends a comment; 0: never."""
     api_key: tuple[str, ...] = ()

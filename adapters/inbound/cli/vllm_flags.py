@@ -90,7 +90,7 @@ _OF_THE_FRONTEND = (
         False,
         """
         enable-auto-tool-choice enable-log-outputs enable-log-requests enable-offline-docs
-        enable-scale-out enable-server-load-tracking enable-ssl-refresh enable-tokenizer-info-endpoint
+        enable-scale-out enable-server-load-tracking enable-ssl-refresh
         exclude-tools-when-tool-choice-none log-error-stack tokens-only trust-request-mm-kwargs
         """,
     ),

@@ -56,6 +56,10 @@ class ByteTokenizer(Tokenizer):
     def decode(self, token_ids: Sequence[int]) -> str:
         return b"".join([self.piece(token_id).content for token_id in token_ids]).decode(errors="replace")
 
+    def entry(self, token_id: int) -> str:
+        piece = self.piece(token_id)
+        return f"<0x{token_id:02X}>" if piece.text is None else piece.text
+
     def piece(self, token_id: int) -> TokenPiece:
         return _PIECES[token_id] if 0 <= token_id < VOCAB_SIZE else _LACKING
 

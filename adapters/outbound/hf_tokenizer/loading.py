@@ -11,6 +11,8 @@ import tokenizers
 from adapters.outbound.hf_tokenizer.model_files import ModelFiles, ModelNotLoadable, one_line
 from adapters.outbound.hf_tokenizer.vocabulary import VocabularyNotation
 
+FILES = ("vocab_file", "merges_file", "tokenizer_file")
+
 
 class PretrainedTokenizer(Protocol):
     """What is used of a transformers tokenizer that is a fast one."""
@@ -20,6 +22,9 @@ class PretrainedTokenizer(Protocol):
 
     @property
     def eos_token_id(self) -> int | None: ...
+
+    @property
+    def init_kwargs(self) -> dict[str, Any]: ...
 
     @property
     def chat_template(self) -> str | dict[str, str] | None: ...
@@ -45,6 +50,22 @@ def load_tokenizer(name: str, *, revision: str | None = None, trust_remote_code:
     except Exception as error:
         raise ModelNotLoadable(_why(name, error)) from error
     return loaded
+
+
+def configuration(tokenizer: PretrainedTokenizer) -> dict[str, Any]:
+    """What a tokenizer was made from, as JSON has it: about what its tokenizer_config.json says."""
+    known = {name: _plain(value) for name, value in tokenizer.init_kwargs.items() if name not in FILES}
+    return {"tokenizer_class": type(tokenizer).__name__} | known
+
+
+def _plain(value: Any) -> Any:
+    """An added token is its content. What JSON has no form for is what it says of itself."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    content = getattr(value, "content", value)
+    return content if content is None or isinstance(content, str | int | float) else str(content)
 
 
 def _why(name: str, error: Exception) -> str:

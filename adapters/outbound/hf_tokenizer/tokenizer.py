@@ -56,6 +56,10 @@ class HfTokenizer(Tokenizer):
         pieces += [self.piece(token_id) for token_id in known[1:]]
         return b"".join([piece.content for piece in pieces]).decode(errors="replace")
 
+    def entry(self, token_id: int) -> str:
+        known = 0 <= token_id < self._vocab_size
+        return (self._tokenizer.id_to_token(token_id) if known else None) or ""
+
     def piece(self, token_id: int) -> TokenPiece:
         return self._pieces[token_id]
 

@@ -123,7 +123,7 @@ class SamplingFields(Struct, kw_only=True):
 
 
 @cache
-def _unbuilt(body_type: type[SamplingFields]) -> dict[str, Any]:
+def _unbuilt(body_type: type[Struct]) -> dict[str, Any]:
     """The fields of a request body that are not built, with the value that asks for nothing."""
     return {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
@@ -132,7 +132,7 @@ def _unbuilt(body_type: type[SamplingFields]) -> dict[str, Any]:
     }
 
 
-def refuse_unbuilt(body: SamplingFields) -> None:
+def refuse_unbuilt(body: Struct) -> None:
     """Refuse by name what is asked for and not served, rather than answer without it."""
     for name, neutral in _unbuilt(type(body)).items():
         value = getattr(body, name)

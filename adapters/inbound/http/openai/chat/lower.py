@@ -1,8 +1,9 @@
 """A chat request as the service takes it. Knows no server option."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest, ContentPart
+from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest, ContentPart, ReasoningEffort
 from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
@@ -16,7 +17,7 @@ from adapters.inbound.http.openai.sampling import (
     refuse_unbuilt,
 )
 from application.model import ModelDefaults
-from application.requests import Chat
+from application.requests import Chat, Conversation
 from domain.chat import Message, Rendering
 
 UNBUILT_IN_MESSAGE = (
@@ -32,16 +33,14 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: 
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream_options(body)
-    if not body.messages:
-        raise InvalidField("messages must hold at least one message.", "messages")
+    conversation = lower_conversation(body, body.messages, defaults)
     max_tokens, field = body.max_tokens, "max_tokens"
     if body.max_completion_tokens is not None:
         max_tokens, field = body.max_completion_tokens, "max_completion_tokens"
     check_max_tokens(max_tokens, field)
     return Chat(
         request_id=request_id,
-        messages=[_message(message) for message in body.messages],
-        rendering=_rendering(body, defaults),
+        conversation=conversation,
         echo=bool(body.echo),
         return_prompt_text=bool(body.return_prompt_text),
         sampling=lower_sampling(
@@ -53,10 +52,33 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: 
         ),
         bad_words=body.bad_words or (),
         truncation=lower_truncation(body),
-        add_special_tokens=bool(body.add_special_tokens),
         scheduling=lower_scheduling(body, headers),
         output=lower_output(body),
         max_tokens_field=field,
+    )
+
+
+class ConversationFields(Protocol):
+    """How a request wants its messages to become a prompt, whichever endpoint takes it."""
+
+    add_special_tokens: bool | None
+    add_generation_prompt: bool | None
+    continue_final_message: bool | None
+    chat_template: str | None
+    chat_template_kwargs: dict[str, Any] | None
+    documents: list[dict[str, str]] | None
+    reasoning_effort: ReasoningEffort | None
+
+
+def lower_conversation(
+    fields: ConversationFields, messages: Sequence[ChatMessage], defaults: ModelDefaults
+) -> Conversation:
+    if not messages:
+        raise InvalidField("messages must hold at least one message.", "messages")
+    return Conversation(
+        messages=[_message(message) for message in messages],
+        rendering=_rendering(fields, defaults),
+        add_special_tokens=bool(fields.add_special_tokens),
     )
 
 
@@ -77,7 +99,7 @@ def prompt_logprobs(body: ChatRequest) -> int | None:
     return body.prompt_logprobs
 
 
-def _rendering(body: ChatRequest, defaults: ModelDefaults) -> Rendering:
+def _rendering(body: ConversationFields, defaults: ModelDefaults) -> Rendering:
     given = body.chat_template_kwargs or {}
     if body.chat_template is not None and not defaults.trust_request_chat_template:
         message = "chat_template is only taken by a server with --trust-request-chat-template."
@@ -98,7 +120,7 @@ def _rendering(body: ChatRequest, defaults: ModelDefaults) -> Rendering:
     )
 
 
-def _template_kwargs(body: ChatRequest, given: dict[str, Any], defaults: ModelDefaults) -> dict[str, Any]:
+def _template_kwargs(body: ConversationFields, given: dict[str, Any], defaults: ModelDefaults) -> dict[str, Any]:
     """Same as vLLM: null and "auto" leave a variable to the server's default, and an effort says whether to think."""
     kwargs = dict(defaults.chat_template_kwargs)
     kwargs |= {name: value for name, value in given.items() if value is not None and value != "auto"}

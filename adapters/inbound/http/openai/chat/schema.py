@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from adapters.inbound.http.openai.sampling import Int64, SamplingFields, Unbuilt
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
 
 class ContentPart(Struct):
     """Of the kinds of part, text is served."""
@@ -43,7 +45,7 @@ class ChatRequest(SamplingFields, kw_only=True):
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     documents: list[dict[str, str]] | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     return_prompt_text: bool | None = None
 
     audio: Unbuilt = None
