@@ -22,6 +22,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     """Whether the usage says how many of the prompt's tokens were cached."""
     tells_timing: bool = False
     """Whether an answer of one choice says how long its engine took."""
+    tokens_only: bool = False
+    """Whether no text is made of tokens where the caller sends tokens."""
     fingerprint_mode: FingerprintMode = "full"
     fingerprint_value: str | None = None
     """What a `custom` fingerprint is."""

@@ -45,6 +45,8 @@ class TextOutput(Struct, frozen=True, kw_only=True):
     skip_special_tokens: bool = True
     return_tokens_as_token_ids: bool | None = None
     """None: absent or null, so the server's default holds."""
+    reads_tokens: bool = True
+    """Whether there is any text: stop strings are found in it, and rows tell what tokens read as."""
     echo: bool = False
     """Repeat the prompt before the output."""
     prompt_only: bool = False
@@ -98,3 +100,9 @@ class Completion(TextRequest, frozen=True, kw_only=True):
     """Each a choice of its own, in this order."""
     add_special_tokens: bool = True
     """Whether the tokenizer puts around a text what it is configured to."""
+
+
+class Continuation(TextRequest, frozen=True, kw_only=True):
+    """Tokens to go on with, and how."""
+
+    token_ids: Sequence[int]

@@ -1,7 +1,7 @@
 """From the tokens of engine steps to what a client sees of them: text, rows, and an end by stop string."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta, TokenDelta
 from domain.logprobs import LogprobColumns
@@ -12,7 +12,23 @@ from domain.token_text import TokenPiece, TokenTexts, Utf8Reader, whole_characte
 PieceOf = Callable[[int], TokenPiece]
 
 
-class Detokenizer:
+class TokenReader(Protocol):
+    """What a client is shown of each step's tokens."""
+
+    def feed(self, delta: TokenDelta) -> TextDelta: ...
+
+
+class Unread(TokenReader):
+    """Tokens and scores as they come, where nobody wants to know what they read as."""
+
+    def feed(self, delta: TokenDelta) -> TextDelta:
+        scored = None
+        if delta.logprobs is not None:
+            scored = ScoredTokens(delta.token_ids, (), (), (), delta.logprobs, hides_special=False)
+        return TextDelta("", delta.token_ids, scored, delta.finish_reason, delta.stop_reason)
+
+
+class Detokenizer(TokenReader):
     """One per generation: feed it each TokenDelta, get the TextDelta to show.
 
     Special tokens add no text where they are hidden, nor does the token that stopped the generation. Text that can

@@ -19,6 +19,8 @@ from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.gate import closed
+from adapters.inbound.http.vllm.generate.routes import abort_requests, abort_requests_unguarded, generate
 from adapters.inbound.http.vllm.tokenize.routes import (
     TokenizerConfiguration,
     detokenize,
@@ -29,7 +31,9 @@ from application.model import ModelDefaults
 from application.ports.engine import EngineCore
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
+from application.services.generate import GenerateTokens
 from application.services.models import ServedModels
+from application.services.running import Running
 from application.services.tokenize import Tokenize
 
 DEFAULTS = HttpSettings()
@@ -74,6 +78,9 @@ def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
         handlers.append(tokenizer_info)
     if not settings.disable_fastapi_docs:
         handlers += [openapi_json, docs, redoc]
+    handlers += [generate, abort_requests] if settings.serves_scale_out else [closed]
+    if settings.tokens_only:
+        handlers.append(abort_requests_unguarded)
     return handlers
 
 
@@ -87,6 +94,12 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
 
     def complete_chat() -> CompleteChat:
         return container.complete_chat()
+
+    def generate_tokens() -> GenerateTokens:
+        return container.generate_tokens()
+
+    def running() -> Running:
+        return container.running()
 
     def tokenizing() -> Tokenize:
         return container.tokenizing()
@@ -121,6 +134,8 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
     wires = (
         complete_text,
         complete_chat,
+        generate_tokens,
+        running,
         tokenizing,
         tokenizer_configuration,
         models,

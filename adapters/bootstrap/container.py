@@ -17,11 +17,13 @@ from application.ports.engine import EngineCore
 from application.ports.tokenizer import Tokenizer
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
+from application.services.generate import GenerateTokens
 from application.services.generation import GenerateText
 from application.services.models import ServedModels
 from application.services.prepare import Prepare
 from application.services.render import Render
 from application.services.response import ResponseStage
+from application.services.running import Running
 from application.services.tokenize import Tokenize
 
 
@@ -50,9 +52,11 @@ class Container(containers.DeclarativeContainer):
     tokenizing = providers.Singleton(Tokenize, render, tokenizer, limits, engine.provided.max_model_len)
     prepare = providers.Singleton(Prepare, render, defaults, limits, engine.provided.max_model_len)
     stage = providers.Singleton(ResponseStage, tokenizer, options)
-    generate = providers.Singleton(GenerateText, engine, stage, metrics)
+    running = providers.Singleton(Running)
+    generate = providers.Singleton(GenerateText, engine, stage, metrics, running)
     complete_text = providers.Singleton(CompleteText, prepare, generate)
     complete_chat = providers.Singleton(CompleteChat, prepare, generate, options)
+    generate_tokens = providers.Singleton(GenerateTokens, prepare, generate, options)
     models = providers.Singleton(
         ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
     )

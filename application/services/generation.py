@@ -10,16 +10,18 @@ from application.requests import TextOutput
 from application.services.choices import Choices
 from application.services.prepare import Prepared
 from application.services.response import ResponseStage
+from application.services.running import Running
 from domain.generation import GenerationRequest
 
 
 class GenerateText:
     """Starts generations."""
 
-    def __init__(self, engine: EngineCore, stage: ResponseStage, metrics: Metrics) -> None:
+    def __init__(self, engine: EngineCore, stage: ResponseStage, metrics: Metrics, running: Running) -> None:
         self._engine = engine
         self._stage = stage
         self._metrics = metrics
+        self._running = running
 
     async def __call__(self, prepared: Sequence[Prepared], output: TextOutput) -> Choices:
         """Admit `output.n` requests per prompt, and wait for the first output of any. Choices are in the order of
@@ -34,7 +36,9 @@ class GenerateText:
                 for child in _children(request, output.n):
                     tokens = await self._engine.submit(child)
                     self._metrics.request_started()
-                    choices.add(self._stage.choice(start, child.sampling, output, tokens, self._metrics))
+                    generation = self._stage.choice(start, child.sampling, output, tokens, self._metrics)
+                    choices.add(generation)
+                    self._running.add(request.request_id, generation)
             await choices.start()
         except BaseException:
             await choices.aclose()

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from application.model import ModelDefaults, ModelLimits
-from application.requests import Chat, Completion, TextRequest, Truncation
+from application.requests import Chat, Completion, Continuation, TextRequest, Truncation
 from application.services.render import Render
 from domain.errors import RequestError
 from domain.generation import GenerationRequest
@@ -61,6 +61,12 @@ class Prepare:
         # Same as vLLM: the engine knows each prompt by its place.
         named = {f"{completion.request_id}-{index}": prompt for index, prompt in enumerate(prompts)}
         return self._prepared(completion, named, FieldNames("prompt", "logprobs", "max_tokens"))
+
+    def tokens(self, continuation: Continuation) -> Prepared:
+        prompt = Prompt(continuation.token_ids)
+        fields = FieldNames(prompt="token_ids", alternatives="logprobs", max_tokens="max_tokens")
+        [prepared] = self._prepared(continuation, {continuation.request_id: prompt}, fields)
+        return prepared
 
     def _prepared(self, request: TextRequest, prompts: Mapping[str, Prompt], fields: FieldNames) -> list[Prepared]:
         sampling, scheduling = self._sampling(request, fields), request.scheduling

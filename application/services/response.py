@@ -9,7 +9,7 @@ from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.detokenizer import Detokenizer, read_prompt
+from domain.detokenizer import Detokenizer, Unread, read_prompt
 from domain.generation import ScoredTokens
 from domain.precedence import shows_token_ids, shows_usage
 from domain.prompt import Prompt
@@ -84,15 +84,18 @@ class ResponseStage:
                 output.return_tokens_as_token_ids, options.default_return_tokens_as_token_ids
             ),
             tokens=tokens,
-            detokenizer=Detokenizer(
-                self._tokenizer.piece,
-                hides_special=output.skip_special_tokens,
-                stop=output.stop,
-                include_stop=output.include_stop,
-                min_tokens=sampling.min_tokens,
-                prompt_tail=start.tail,
-                text_start=start.offset,
-            ),
+            reader=self._reader(start, sampling, output) if output.reads_tokens else Unread(),
             metrics=metrics,
             interval=max(output.interval, options.stream_interval),
+        )
+
+    def _reader(self, start: OutputStart, sampling: SamplingParams, output: TextOutput) -> Detokenizer:
+        return Detokenizer(
+            self._tokenizer.piece,
+            hides_special=output.skip_special_tokens,
+            stop=output.stop,
+            include_stop=output.include_stop,
+            min_tokens=sampling.min_tokens,
+            prompt_tail=start.tail,
+            text_start=start.offset,
         )

@@ -1,12 +1,12 @@
 """One running choice: an engine's tokens, read as text."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
 from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
-from domain.detokenizer import Detokenizer
+from domain.detokenizer import TokenReader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
 from domain.prompt import Prompt
@@ -25,7 +25,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         prompt_only: bool,
         show_token_ids: bool,
         tokens: TokenStream,
-        detokenizer: Detokenizer,
+        reader: TokenReader,
         metrics: Metrics,
         interval: int = 1,
     ) -> None:
@@ -38,9 +38,12 @@ class TextGeneration(AsyncIterator[TextDelta]):
         """Whether logprob tokens are placeholders: the rule, resolved."""
         self.transfer: TransferParams | None = None
         """What the engine last said of the caches it leaves; None when it said nothing."""
+        self.on_end: Callable[[], None] = _nothing
+        """Called when it ends, however it does."""
         self._prompt_only = prompt_only
+        self._aborted = False
         self._tokens = tokens
-        self._detokenizer = detokenizer
+        self._reader = reader
         self._metrics = metrics
         self._interval = interval
         self._first: TokenDelta | None = None
@@ -92,6 +95,11 @@ class TextGeneration(AsyncIterator[TextDelta]):
             return await self._show(first or await self._next_tokens())
         return joined(await self._gather())
 
+    async def abort(self) -> None:
+        """Have it end here, for whoever reads it as well: in an abort, with what came before."""
+        self._aborted = True
+        await self._tokens.aclose()
+
     async def aclose(self) -> None:
         """Abort it unless it has ended."""
         await self._end(FinishReason.ABORT)
@@ -112,7 +120,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         return deltas
 
     async def _show(self, tokens: TokenDelta) -> TextDelta:
-        delta = self._detokenizer.feed(tokens)
+        delta = self._reader.feed(tokens)
         self._completion_tokens += len(delta.token_ids)
         if delta.finish_reason is not None:
             await self._end(delta.finish_reason)
@@ -121,15 +129,23 @@ class TextGeneration(AsyncIterator[TextDelta]):
     async def _next_tokens(self) -> TokenDelta:
         try:
             tokens = await anext(self._tokens)
+        except StopAsyncIteration:
+            if not self._aborted:
+                raise
+            tokens = TokenDelta([], finish_reason=FinishReason.ABORT)
         except (EngineFailure, RequestError):
             await self._end("error")
             raise
         self.transfer = tokens.transfer or self.transfer
-        self._last_output_at = tokens.produced_at
+        self._last_output_at = tokens.produced_at or self._last_output_at
         return tokens
 
     async def _end(self, reason: str) -> None:
         if not self._ended:
             self._ended = True
             self._metrics.request_ended(reason, self.usage)
+            self.on_end()
         await self._tokens.aclose()
+
+
+def _nothing() -> None: ...

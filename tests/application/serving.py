@@ -15,6 +15,7 @@ from application.services.generation import GenerateText
 from application.services.prepare import Prepare
 from application.services.render import Render
 from application.services.response import ResponseStage
+from application.services.running import Running
 from application.services.text_generation import TextGeneration
 from domain.chat import Message
 from domain.generation import TextDelta
@@ -73,7 +74,7 @@ def services(
         ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=max_logprobs),
         engine.max_model_len,
     )
-    generate = GenerateText(engine, ResponseStage(tokenizer, options), metrics)
+    generate = GenerateText(engine, ResponseStage(tokenizer, options), metrics, Running())
     return CompleteText(prepare, generate), CompleteChat(prepare, generate, options)
 
 

@@ -38,6 +38,8 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
     (["--root-path", "/api"], {"root_path": "/api"}, "http", {"root_path": "/api"}),
     (["--enable-request-id-headers"], {"enable_request_id_headers": True}, "http", {"enable_request_id_headers": True}),
     (["--disable-fastapi-docs"], {"disable_fastapi_docs": True}, "http", {"disable_fastapi_docs": True}),
+    (["--enable-scale-out"], {"enable_scale_out": True}, "http", {"enable_scale_out": True}),
+    (["--tokens-only"], {"tokens_only": True}, "http", {"tokens_only": True}),
     (
         ["--enable-tokenizer-info-endpoint"],
         {"enable_tokenizer_info_endpoint": True},

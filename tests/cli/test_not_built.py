@@ -19,7 +19,6 @@ SWITCHES = [
     "enable-offline-docs",
     "enable-prompt-embeds",
     "enable-return-routed-experts",
-    "enable-scale-out",
     "enable-server-load-tracking",
     "enable-ssl-refresh",
     "enable-tower-connector-lora",
@@ -31,7 +30,6 @@ SWITCHES = [
     "log-error-stack",
     "return-sampling-mask",
     "skip-tokenizer-init",
-    "tokens-only",
     "trust-request-mm-kwargs",
 ]
 # Flag, a word that asks for something, the same in JSON, a word that asks for nothing, the same in JSON.

@@ -34,6 +34,9 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     disable_fastapi_docs: bool = False
     """Whether there is no /openapi.json, /docs and /redoc."""
     enable_tokenizer_info_endpoint: bool = False
+    enable_scale_out: bool = False
+    tokens_only: bool = False
+    """One part of several, which takes tokens and gives tokens."""
     sse_keep_alive_interval: int = 0
     """Seconds after which a silent stream sends a comment; 0: never."""
     api_key: tuple[str, ...] = ()
@@ -43,6 +46,10 @@ class HttpSettings(Struct, frozen=True, kw_only=True):
     allowed_methods: tuple[str, ...] = ("*",)
     allowed_headers: tuple[str, ...] = ("*",)
     allow_credentials: bool = False
+
+    @property
+    def serves_scale_out(self) -> bool:
+        return self.enable_scale_out or self.tokens_only
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
@@ -159,6 +166,7 @@ def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
     return ServerOptions(
         default_return_tokens_as_token_ids=settings.model.return_tokens_as_token_ids,
         response_role=model.response_role,
+        tokens_only=settings.http.tokens_only,
         forces_usage=model.enable_force_include_usage,
         tells_prompt_details=model.enable_prompt_tokens_details,
         tells_timing=model.enable_per_request_metrics,

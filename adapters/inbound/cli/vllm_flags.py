@@ -90,8 +90,8 @@ _OF_THE_FRONTEND = (
         False,
         """
         enable-auto-tool-choice enable-log-outputs enable-log-requests enable-offline-docs
-        enable-scale-out enable-server-load-tracking enable-ssl-refresh
-        exclude-tools-when-tool-choice-none log-error-stack tokens-only trust-request-mm-kwargs
+        enable-server-load-tracking enable-ssl-refresh
+        exclude-tools-when-tool-choice-none log-error-stack trust-request-mm-kwargs
         """,
     ),
     *_switches(True, "cohere-is-reasoning-model enable-log-deltas"),

@@ -22,6 +22,10 @@ class BodyTooLarge(RequestError):
     """The request body is over the server's limit."""
 
 
+class NotPermitted(RequestError):
+    """The server has the path and was not told to serve it."""
+
+
 class ClientGone(Exception):
     """The client closed the connection before there was anything to answer."""
 
@@ -37,6 +41,7 @@ VERDICTS: Mapping[type[Exception], Verdict] = {
     RequestError: Verdict(400, "BadRequestError"),
     ModelNotFound: Verdict(404, "NotFoundError"),
     BodyTooLarge: Verdict(413, "RequestEntityTooLargeError"),
+    NotPermitted: Verdict(403, "PermissionDeniedError"),
     EngineUnavailable: Verdict(503, "ServiceUnavailableError"),
     EngineFailure: Verdict(500, "InternalServerError"),
     ClientGone: Verdict(499, "ClientClosedRequestError"),

@@ -72,7 +72,11 @@ def chunk_head(answer: Answer, object_type: str) -> bytes:
 
 def stream_usage(usage: TokenUsage) -> bytes:
     """The counts of a chunk's `usage`, without its closing brace."""
-    return b'"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d' % (
+    return b'"usage":' + counts(usage)
+
+
+def counts(usage: TokenUsage) -> bytes:
+    return b'{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d' % (
         usage.prompt_tokens,
         usage.prompt_tokens + usage.completion_tokens,
         usage.completion_tokens,
@@ -104,17 +108,21 @@ class Metrics(Struct, kw_only=True):
         )
 
 
+def final_usage(choices: Choices, *, is_chat: bool) -> bytes:
+    """`usage` of the last chunk, which has no nulls."""
+    details = prompt_details(choices, is_chat=is_chat)
+    shown = b"" if details is None else b',"prompt_tokens_details":' + encode(_without_nulls(details))
+    return counts(choices.usage) + shown + b"}"
+
+
 def usage_frame(head: bytes, choices: Choices, answer: Answer, *, is_chat: bool) -> bytes:
     """The last chunk of a stream that tells its usage at its end: it has no choices, and no nulls."""
-    details = prompt_details(choices, is_chat=is_chat)
     metrics = Metrics.of(choices)
     return b"".join(
         (
             head,
-            b"],",
-            stream_usage(choices.usage),
-            b"" if details is None else b',"prompt_tokens_details":' + encode(_without_nulls(details)),
-            b"}",
+            b'],"usage":',
+            final_usage(choices, is_chat=is_chat),
             fingerprint_json(answer),
             b"" if metrics is None else b',"metrics":' + encode(_without_nulls(metrics)),
             b"}\n\n",

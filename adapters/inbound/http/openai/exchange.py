@@ -3,14 +3,13 @@
 import time
 import uuid
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from litestar import Request
 from litestar.response.base import ASGIResponse
 
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
-from adapters.inbound.http.openai.sampling import SamplingFields
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
 from application.services.models import ServedModels
@@ -28,7 +27,15 @@ class TokenDisplays:
         return self._by_id if choices.show_token_ids else self.by_text
 
 
-def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, models: ServedModels) -> Answer:
+class AnswerFields(Protocol):
+    """What a request says of its answer, whichever endpoint takes it."""
+
+    model: str | None
+    request_id: str | None
+    return_token_ids: bool | None
+
+
+def answer_to(request: Request[Any, Any, Any], body: AnswerFields, prefix: str, models: ServedModels) -> Answer:
     """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
 
     Raises ModelNotFound."""

@@ -149,8 +149,6 @@ def lower_sampling(
     echoed_logprobs: int | None = None,
 ) -> SamplingParams:
     """`logprobs` are the alternatives per sampled token, `echoed_logprobs` those per echoed prompt token."""
-    if body.stream and body.prompt_logprobs:
-        raise InvalidField("prompt_logprobs are not available when stream is true.", "prompt_logprobs")
     if body.logprob_token_ids is not None and logprobs is None:
         raise InvalidField("logprob_token_ids needs logprobs.", "logprob_token_ids")
     return SamplingParams(
@@ -185,7 +183,13 @@ def wider(one: int | None, other: int | None) -> int | None:
     return min(one, other) if min(one, other) <= WHOLE_VOCABULARY else max(one, other)
 
 
-def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool = False) -> TextOutput:
+def lower_output(
+    body: SamplingFields,
+    *,
+    echo: bool = False,
+    prompt_only: bool = False,
+    most_stop_strings: int = MOST_STOP_STRINGS,
+) -> TextOutput:
     n = _or(body.n, 1)
     if not 1 <= n <= MOST_CHOICES:
         raise InvalidField(f"n must be in [1, {MOST_CHOICES}], got {n}.", "n")
@@ -194,7 +198,7 @@ def lower_output(body: SamplingFields, *, echo: bool = False, prompt_only: bool 
         n=n,
         usage_at_end=bool(usage.include_usage),
         usage_so_far=bool(usage.continuous_usage_stats),
-        stop=_stop_strings(body.stop),
+        stop=_stop_strings(body.stop, most_stop_strings),
         include_stop=bool(body.include_stop_str_in_output),
         interval=_or(body.stream_interval, 1) if body.stream else 1,
         skip_special_tokens=_or(body.skip_special_tokens, True),
@@ -225,7 +229,10 @@ def lower_truncation(body: SamplingFields) -> Truncation | None:
     return Truncation(tokens=body.truncate_prompt_tokens, keeps_end=body.truncation_side != "right")
 
 
-def check_stream_options(body: SamplingFields) -> None:
+def check_stream(body: SamplingFields) -> None:
+    """A stream has no place for the prompt's scores."""
+    if body.stream and body.prompt_logprobs:
+        raise InvalidField("prompt_logprobs are not available when stream is true.", "prompt_logprobs")
     if body.stream_options is not None and not body.stream:
         raise InvalidField("stream_options is only allowed when stream is true.", "stream_options")
 
@@ -256,10 +263,10 @@ def _repetition(fields: RepetitionFields | None) -> RepetitionDetection | None:
     return RepetitionDetection(**structs.asdict(fields)) if fields else None
 
 
-def _stop_strings(stop: str | list[str] | None) -> list[str]:
+def _stop_strings(stop: str | list[str] | None, most: int) -> list[str]:
     strings = [stop] if isinstance(stop, str) else stop or []
-    if len(strings) > MOST_STOP_STRINGS:
-        raise InvalidField(f"stop takes at most {MOST_STOP_STRINGS} strings, got {len(strings)}.", "stop")
+    if len(strings) > most:
+        raise InvalidField(f"stop takes at most {most} strings, got {len(strings)}.", "stop")
     if "" in strings:
         raise InvalidField("stop cannot contain an empty string.", "stop")
     return strings

@@ -9,7 +9,7 @@ from adapters.inbound.http.openai.sampling import (
     InvalidField,
     NotSupported,
     check_max_tokens,
-    check_stream_options,
+    check_stream,
     lower_output,
     lower_sampling,
     lower_scheduling,
@@ -32,7 +32,7 @@ UNBUILT_IN_MESSAGE = (
 def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
-    check_stream_options(body)
+    check_stream(body)
     conversation = lower_conversation(body, body.messages, defaults)
     max_tokens, field = body.max_tokens, "max_tokens"
     if body.max_completion_tokens is not None:

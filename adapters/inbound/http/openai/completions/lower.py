@@ -6,7 +6,7 @@ from adapters.inbound.http.openai.sampling import (
     MOST_CHOICES,
     InvalidField,
     check_max_tokens,
-    check_stream_options,
+    check_stream,
     lower_output,
     lower_sampling,
     lower_scheduling,
@@ -22,7 +22,7 @@ def lower(
 ) -> Completion:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
-    check_stream_options(body)
+    check_stream(body)
     echo = bool(body.echo)
     max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     prompt_only = echo and max_tokens == 0
