@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from domain.chat import Message, Rendering
+from domain.generation import TokenDelta
 from domain.sampling import SamplingParams
 
 
@@ -106,3 +107,15 @@ class Continuation(TextRequest, frozen=True, kw_only=True):
     """Tokens to go on with, and how."""
 
     token_ids: Sequence[int]
+
+
+class Replay(Struct, frozen=True, kw_only=True):
+    """What was generated for one prompt elsewhere."""
+
+    deltas: Sequence[TokenDelta]
+    """Of each choice all there is, or what came next."""
+    prompt_token_ids: Sequence[int] | None
+    """As far as they were told: the last few are enough, but for an echo and for scores."""
+    prompt_tokens: int | None
+    param: str
+    """The request field that it came in."""

@@ -28,6 +28,23 @@ class Unread(TokenReader):
         return TextDelta("", delta.token_ids, scored, delta.finish_reason, delta.stop_reason)
 
 
+class ReadingState(NamedTuple):
+    """All that a reading is, between one step and the next."""
+
+    unread: bytes
+    """Of a character begun in what is shown."""
+    context: bytes
+    """What the next token's own text is read behind."""
+    offset: int
+    """Where that starts, in characters of the choice's text."""
+    held: str
+    """Text that can still become a stop string."""
+    matched: str | None
+    """The stop string that was found, with which all ends."""
+    seen: int
+    """Tokens so far."""
+
+
 class Detokenizer(TokenReader):
     """One per generation: feed it each TokenDelta, get the TextDelta to show.
 
@@ -59,11 +76,32 @@ class Detokenizer(TokenReader):
         self._min_tokens = min_tokens
         self._seen = 0
 
+    @property
+    def state(self) -> ReadingState:
+        scanner = self._scanner
+        return ReadingState(
+            self._reader.held,
+            self._texts.held,
+            self._offset,
+            scanner.held if scanner else "",
+            scanner.matched if scanner else None,
+            self._seen,
+        )
+
+    def resume(self, state: ReadingState) -> None:
+        """Go on where a reading of the same kind was left."""
+        self._reader = Utf8Reader(state.unread)
+        self._texts = TokenTexts(state.context)
+        self._offset, self._seen = state.offset, state.seen
+        if self._scanner:
+            self._scanner.held, self._scanner.matched = state.held, state.matched
+
     def feed(self, delta: TokenDelta) -> TextDelta:
         token_ids = delta.token_ids
         pieces = [self._piece_of(token_id) for token_id in token_ids]
         shown = [not (self._hides_special and piece.is_special) for piece in pieces]
-        if pieces and delta.finish_reason is FinishReason.STOP and not self._include_stop:
+        stopped = delta.finish_reason is FinishReason.STOP and not isinstance(delta.stop_reason, str)
+        if pieces and stopped and not self._include_stop:
             shown[-1] = False  # the token that stopped it
 
         text, kept = self._show(pieces, shown)

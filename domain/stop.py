@@ -13,31 +13,32 @@ class StopStringScanner:
     def __init__(self, stop: Sequence[str], includes: bool = False) -> None:
         self._stop = stop
         self._includes = includes
-        self._held = ""
+        self.held = ""
+        """What can still become one."""
         self.matched: str | None = None
 
     def feed(self, text: str, armed: bool = True) -> str:
         """What is now safe to show. A string that completes in unarmed text does not count."""
-        buffer = self._held + text
-        shown = len(self._held) if self._includes else 0
+        buffer = self.held + text
+        shown = len(self.held) if self._includes else 0
         if armed and (match := self._first_match(buffer)):
             start, self.matched = match
-            self._held = ""
+            self.held = ""
             return buffer[shown : start + len(self.matched) if self._includes else start]
         end = len(buffer) - self._length_to_hold(buffer)
-        self._held = buffer[end:]
+        self.held = buffer[end:]
         return buffer[shown:] if self._includes else buffer[:end]
 
     def flush(self) -> str:
         """What was held, once the stream ends."""
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         return "" if self._includes else held
 
     def _first_match(self, buffer: str) -> tuple[int, str] | None:
         best: tuple[int, int, str] | None = None
         for stop in self._stop:
             # what was held before holds no match of its own, so one must end in the new text
-            start = buffer.find(stop, max(0, len(self._held) - len(stop) + 1))
+            start = buffer.find(stop, max(0, len(self.held) - len(stop) + 1))
             if start >= 0 and (best is None or start + len(stop) < best[0]):
                 best = (start + len(stop), start, stop)
         return best and best[1:]

@@ -107,6 +107,10 @@ class Utf8Reader:
         self._decoder = _Utf8Decoder("replace")
         self._decoder.decode(held)
 
+    @property
+    def held(self) -> bytes:
+        return self._decoder.getstate()[0]
+
     def feed(self, pieces: Iterable[TokenPiece]) -> str:
         return _decode(self._decoder, b"".join([piece.content for piece in pieces]))
 

@@ -19,8 +19,10 @@ from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.derender.routes import derender_chat, derender_completions
 from adapters.inbound.http.vllm.gate import closed
 from adapters.inbound.http.vllm.generate.routes import abort_requests, abort_requests_unguarded, generate
+from adapters.inbound.http.vllm.render.routes import render_chat, render_completions
 from adapters.inbound.http.vllm.tokenize.routes import (
     TokenizerConfiguration,
     detokenize,
@@ -31,8 +33,10 @@ from application.model import ModelDefaults
 from application.ports.engine import EngineCore
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
+from application.services.derender import Derender
 from application.services.generate import GenerateTokens
 from application.services.models import ServedModels
+from application.services.prepare import Prepare
 from application.services.running import Running
 from application.services.tokenize import Tokenize
 
@@ -78,7 +82,10 @@ def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
         handlers.append(tokenizer_info)
     if not settings.disable_fastapi_docs:
         handlers += [openapi_json, docs, redoc]
-    handlers += [generate, abort_requests] if settings.serves_scale_out else [closed]
+    if settings.serves_scale_out:
+        handlers += [render_chat, render_completions, generate, abort_requests, derender_chat, derender_completions]
+    else:
+        handlers.append(closed)
     if settings.tokens_only:
         handlers.append(abort_requests_unguarded)
     return handlers
@@ -97,6 +104,12 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
 
     def generate_tokens() -> GenerateTokens:
         return container.generate_tokens()
+
+    def derender() -> Derender:
+        return container.derender()
+
+    def prepare() -> Prepare:
+        return container.prepare()
 
     def running() -> Running:
         return container.running()
@@ -135,6 +148,8 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
         complete_text,
         complete_chat,
         generate_tokens,
+        derender,
+        prepare,
         running,
         tokenizing,
         tokenizer_configuration,

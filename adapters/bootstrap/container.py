@@ -17,6 +17,7 @@ from application.ports.engine import EngineCore
 from application.ports.tokenizer import Tokenizer
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
+from application.services.derender import Derender
 from application.services.generate import GenerateTokens
 from application.services.generation import GenerateText
 from application.services.models import ServedModels
@@ -57,6 +58,7 @@ class Container(containers.DeclarativeContainer):
     complete_text = providers.Singleton(CompleteText, prepare, generate)
     complete_chat = providers.Singleton(CompleteChat, prepare, generate, options)
     generate_tokens = providers.Singleton(GenerateTokens, prepare, generate, options)
+    derender = providers.Singleton(Derender, prepare, stage, options, limits, engine.provided.max_model_len)
     models = providers.Singleton(
         ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
     )

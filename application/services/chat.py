@@ -32,11 +32,16 @@ class CompleteChat:
 
     async def __call__(self, chat: Chat) -> Reply:
         prepared = await self._prepare.chat(chat)
-        messages, rendering = chat.conversation.messages, chat.conversation.rendering
-        role = answering_role(messages, rendering, self._options.response_role)
-        return Reply(
-            choices=await self._generate([prepared], chat.output),
-            role=role,
-            echo=echo_of(messages, role) if chat.echo else "",
-            prompt_text=prepared.prompt.text if chat.return_prompt_text else None,
-        )
+        choices = await self._generate([prepared], chat.output)
+        return reply(chat, choices, prepared.prompt.text, self._options.response_role)
+
+
+def reply(chat: Chat, choices: Choices, prompt_text: str | None, response_role: str) -> Reply:
+    messages, rendering = chat.conversation.messages, chat.conversation.rendering
+    role = answering_role(messages, rendering, response_role)
+    return Reply(
+        choices=choices,
+        role=role,
+        echo=echo_of(messages, role) if chat.echo else "",
+        prompt_text=prompt_text if chat.return_prompt_text else None,
+    )

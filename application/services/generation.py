@@ -11,6 +11,7 @@ from application.services.choices import Choices
 from application.services.prepare import Prepared
 from application.services.response import ResponseStage
 from application.services.running import Running
+from domain.detokenizer import Unread
 from domain.generation import GenerationRequest
 
 
@@ -36,7 +37,8 @@ class GenerateText:
                 for child in _children(request, output.n):
                     tokens = await self._engine.submit(child)
                     self._metrics.request_started()
-                    generation = self._stage.choice(start, child.sampling, output, tokens, self._metrics)
+                    reader = self._stage.reader(start, child.sampling, output) if output.reads_tokens else Unread()
+                    generation = self._stage.choice(start, reader, output, tokens, self._metrics)
                     choices.add(generation)
                     self._running.add(request.request_id, generation)
             await choices.start()

@@ -9,7 +9,7 @@ from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.detokenizer import Detokenizer, Unread, read_prompt
+from domain.detokenizer import Detokenizer, TokenReader, read_prompt
 from domain.generation import ScoredTokens
 from domain.precedence import shows_token_ids, shows_usage
 from domain.prompt import Prompt
@@ -71,7 +71,7 @@ class ResponseStage:
         return OutputStart(prompt, scored, None, unfinished_character(tail), 0)
 
     def choice(
-        self, start: OutputStart, sampling: SamplingParams, output: TextOutput, tokens: TokenStream, metrics: Metrics
+        self, start: OutputStart, reader: TokenReader, output: TextOutput, tokens: TokenStream, metrics: Metrics
     ) -> TextGeneration:
         """One choice of what follows a prompt."""
         options = self._options
@@ -84,12 +84,12 @@ class ResponseStage:
                 output.return_tokens_as_token_ids, options.default_return_tokens_as_token_ids
             ),
             tokens=tokens,
-            reader=self._reader(start, sampling, output) if output.reads_tokens else Unread(),
+            reader=reader,
             metrics=metrics,
             interval=max(output.interval, options.stream_interval),
         )
 
-    def _reader(self, start: OutputStart, sampling: SamplingParams, output: TextOutput) -> Detokenizer:
+    def reader(self, start: OutputStart, sampling: SamplingParams, output: TextOutput) -> Detokenizer:
         return Detokenizer(
             self._tokenizer.piece,
             hides_special=output.skip_special_tokens,

@@ -30,6 +30,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
         interval: int = 1,
     ) -> None:
         self.prompt = prompt
+        self.prompt_tokens = len(prompt.token_ids)
+        """As they are counted."""
         self.scored_prompt = read_prompt
         """The prompt's tokens and, once it started, their scores; None when nobody asked for any."""
         self.echo = echo
@@ -58,9 +60,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
     @property
     def usage(self) -> TokenUsage:
         """Tokens so far; after the last delta, all of them."""
-        return TokenUsage(
-            len(self.prompt.token_ids), self._completion_tokens, self._cached_tokens, self._created_cache_tokens
-        )
+        return TokenUsage(self.prompt_tokens, self._completion_tokens, self._cached_tokens, self._created_cache_tokens)
 
     @property
     def timing(self) -> RequestTiming:

@@ -25,7 +25,7 @@ class PromptDetails(Struct, kw_only=True):
     """`usage.prompt_tokens_details`"""
 
     cached_tokens: int
-    created_cache_tokens: int | None
+    created_cache_tokens: int | None = None
     """In chat alone."""
     multimodal_tokens: None = None
 

@@ -54,6 +54,11 @@ def lower(
     )
 
 
+def prompt_logprobs(body: CompletionRequest) -> int | None:
+    """How many alternatives each scored position of the prompt has; None when no scores were asked for."""
+    return body.logprobs if body.prompt_logprobs is None and body.echo else body.prompt_logprobs
+
+
 def _prompts(prompt: str | list[int | str | list[int]] | None) -> list[str | list[int]]:
     if not prompt:
         raise InvalidField("prompt must be given and must not be empty.", "prompt")

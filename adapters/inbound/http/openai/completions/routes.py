@@ -9,7 +9,7 @@ from litestar.types import ASGIApp
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
 from adapters.inbound.http.openai.completions.encode import CompletionChunks, CompletionRows, completion_body
-from adapters.inbound.http.openai.completions.lower import lower
+from adapters.inbound.http.openai.completions.lower import lower, prompt_logprobs
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
@@ -42,9 +42,7 @@ async def completions(
         by_text=displays.by_text,
         alternatives=body.logprobs,
         output_alternatives=(body.logprobs or 0) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
-        prompt_alternatives=body.prompt_logprobs
-        if body.prompt_logprobs is not None or not body.echo
-        else body.logprobs,
+        prompt_alternatives=prompt_logprobs(body),
     )
     if body.stream:
         return EventStream(AnswerFrames(choices, CompletionChunks(choices, answer, rows)), silence_limit)

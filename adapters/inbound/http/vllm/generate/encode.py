@@ -139,7 +139,7 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
 
 
 class GenerateChunks:
-    """Frames of a streamed generation. What is told of the prompt is in the first."""
+    """Frames of a streamed generation. The prompt is in the first, its scores are in the first of each choice."""
 
     def __init__(self, choices: Choices, answer: Answer, form: Form) -> None:
         self._choices = choices
@@ -147,7 +147,7 @@ class GenerateChunks:
         self._logprobs = [form.logprobs() for _ in choices.generations]
         self._completion_tokens = [0] * len(choices.generations)
         self._returns_prompt = answer.return_token_ids
-        self._is_first = True
+        self._unseen = set(range(len(choices.generations)))
         self._head = b'data: {"request_id":%b,"usage":' % encode(answer.id)
         self._mode = b',"output_mode":%b,"choices":[' % encode(form.output_mode)
 
@@ -169,7 +169,7 @@ class GenerateChunks:
             text=delta.text if shows_text else UNSET,
             logprobs=raw(logprobs.take() if logprobs else None),
         )
-        return b"".join((self._head, self._usage(index), self._prompt(), self._mode, encode(choice), b"]}\n\n"))
+        return b"".join((self._head, self._usage(index), self._prompt(index), self._mode, encode(choice), b"]}\n\n"))
 
     def closing(self) -> bytes:
         if not self._choices.usage_shown.at_end:
@@ -190,11 +190,12 @@ class GenerateChunks:
             )
         )
 
-    def _prompt(self) -> bytes:
-        if not self._is_first:
+    def _prompt(self, index: int) -> bytes:
+        if index not in self._unseen:
             return b""
-        self._is_first = False
-        generation = self._choices.generations[0]
-        prompt = b',"prompt_token_ids":' + ids_json(generation.prompt.token_ids) if self._returns_prompt else b""
+        generation, is_first = self._choices.generations[index], len(self._unseen) == len(self._logprobs)
+        self._unseen.discard(index)
+        shown = is_first and self._returns_prompt
+        prompt = b',"prompt_token_ids":' + ids_json(generation.prompt.token_ids) if shown else b""
         scores = self._form.rows.prompt_logprobs(generation)
         return prompt if scores is None else prompt + b',"prompt_logprobs":' + bytes(scores)
