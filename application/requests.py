@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from domain.chat import Message, Rendering
+from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
 
 
@@ -63,6 +64,8 @@ class TextRequest(Struct, frozen=True, kw_only=True):
     """Words that must not come up."""
     truncation: Truncation | None = None
     scheduling: Scheduling = Scheduling()
+    adapter: LoraAdapter | None = None
+    """None: the model alone answers."""
 
 
 class Chat(TextRequest, frozen=True, kw_only=True):

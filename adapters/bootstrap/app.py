@@ -3,6 +3,7 @@
 from litestar import Litestar
 from litestar.config.cors import CORSConfig
 from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from adapters.bootstrap.container import Container
@@ -19,18 +20,25 @@ from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import Exposition, metrics
 from adapters.inbound.http.ops.version import version
 from adapters.inbound.http.sse import SilenceLimit
+from adapters.inbound.http.vllm.lora import load_lora_adapter, unload_lora_adapter
 from application.model import ModelDefaults
 from application.ports.engine import EngineCore
+from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.models import ServedModels
 
 
-def build_server_app(container: Container, settings: HttpSettings) -> ASGIApp:
+def build_server_app(container: Container, settings: HttpSettings, *, updates_adapters: bool = False) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
     document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
-    app: ASGIApp = build_app(container, _cors(settings), None if settings.disable_fastapi_docs else document)
+    app: ASGIApp = build_app(
+        container,
+        _cors(settings),
+        None if settings.disable_fastapi_docs else document,
+        updates_adapters=updates_adapters,
+    )
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -51,9 +59,16 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
     )
 
 
-def build_app(container: Container, cors: CORSConfig | None = None, document: ApiDocument | None = None) -> Litestar:
+def build_app(
+    container: Container,
+    cors: CORSConfig | None = None,
+    document: ApiDocument | None = None,
+    *,
+    updates_adapters: bool = False,
+) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start. None as `document`: it is not shown."""
+    so that a missing wire is a failed start. None as `document`: it is not shown. With `updates_adapters`, clients may
+    load and unload adapters."""
 
     def complete_text() -> CompleteText:
         return container.complete_text()
@@ -63,6 +78,9 @@ def build_app(container: Container, cors: CORSConfig | None = None, document: Ap
 
     def models() -> ServedModels:
         return container.models()
+
+    def adapters() -> Adapters:
+        return container.adapters()
 
     def defaults() -> ModelDefaults:
         return container.defaults()
@@ -86,12 +104,14 @@ def build_app(container: Container, cors: CORSConfig | None = None, document: Ap
         return document
 
     wires = (
-        *(complete_text, complete_chat, models, defaults, displays, engine, exposition),
-        *(body_limit, silence_limit, api_document),
+        *(complete_text, complete_chat, models, adapters, defaults, displays, engine),
+        *(exposition, body_limit, silence_limit, api_document),
     )
     for wire in wires:
         wire()
     routes = [chat_completions, completions, list_models, health, version, metrics]
+    if updates_adapters:
+        routes += [load_lora_adapter, unload_lora_adapter]
     return Litestar(
         routes if document is None else [*routes, openapi_json, docs, redoc],
         dependencies={wire.__name__: Provide(wire, sync_to_thread=False) for wire in wires},

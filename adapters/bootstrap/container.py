@@ -11,9 +11,11 @@ from adapters.inbound.http.sse import SilenceLimit
 from adapters.outbound.prometheus.metrics import PrometheusMetrics
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
+from application.ports.adapters import AdapterLoader
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
 from application.ports.tokenizer import Tokenizer
+from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.generation import GenerateText
@@ -26,6 +28,8 @@ class Container(containers.DeclarativeContainer):
 
     engine: providers.Dependency[EngineCore] = providers.Dependency()
     """Open already."""
+    adapter_loader: providers.Dependency[AdapterLoader] = providers.Dependency(default=engine)
+    """Mostly the engine itself."""
     tokenizer: providers.Dependency[Tokenizer] = providers.Dependency()
     chat_renderer: providers.Dependency[ChatRenderer] = providers.Dependency()
     options: providers.Dependency[ServerOptions] = providers.Dependency()
@@ -43,7 +47,8 @@ class Container(containers.DeclarativeContainer):
     generate = providers.Singleton(GenerateText, engine, tokenizer, render, options, defaults, limits, metrics)
     complete_text = providers.Singleton(CompleteText, render, generate)
     complete_chat = providers.Singleton(CompleteChat, render, generate, options)
+    adapters = providers.Singleton(Adapters, adapter_loader, names)
     models = providers.Singleton(
-        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
+        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options, adapters
     )
     displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

@@ -158,6 +158,7 @@ class GenerateText:
                 cache_salt=scheduling.cache_salt,
                 session_id=scheduling.session_id,
                 data_parallel_rank=scheduling.data_parallel_rank,
+                adapter=request.adapter,
             )
             for index in range(n)
         ]

@@ -4,16 +4,24 @@ import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
-from application.services.models import ModelCard, ModelNotFound, ServedModels
+from application.services.adapters import Adapters
+from application.services.models import ModelCard, ModelNotFound, ServedModel, ServedModels
+from tests.fakes.adapters import LoadingEngine
 
+NAMES = ["first", "second"]
 MODELS = ServedModels(
-    ["first", "second"], "models/m", 1_700_000_000, ScriptedEngine(steps(104), max_model_len=100), ServerOptions()
+    NAMES,
+    "models/m",
+    1_700_000_000,
+    ScriptedEngine(steps(104), max_model_len=100),
+    ServerOptions(),
+    Adapters(LoadingEngine(), NAMES),
 )
 
 
 @pytest.mark.parametrize("requested", ["first", "second", "", None])
 def test_an_answer_carries_the_first_name(requested: str | None) -> None:
-    assert MODELS.resolve(requested) == "first"
+    assert MODELS.resolve(requested) == ServedModel("first")
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:

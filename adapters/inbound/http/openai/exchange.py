@@ -13,7 +13,7 @@ from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.sampling import SamplingFields
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
-from application.services.models import ServedModels
+from application.services.models import ServedModel
 from domain.detokenizer import PieceOf
 
 
@@ -28,15 +28,15 @@ class TokenDisplays:
         return self._by_id if choices.show_token_ids else self.by_text
 
 
-def answer_to(request: Request[Any, Any, Any], body: SamplingFields, prefix: str, models: ServedModels) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
-
-    Raises ModelNotFound."""
+def answer_to(
+    request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: ServedModel, fingerprint: str | None
+) -> Answer:
+    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
     return Answer(
         id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
         created=int(time.time()),
-        model=models.resolve(body.model),
-        fingerprint=models.fingerprint,
+        model=model.name,
+        fingerprint=fingerprint,
         return_token_ids=bool(body.return_token_ids),
     )
 

@@ -18,6 +18,7 @@ from adapters.inbound.http.openai.sampling import (
 from application.model import ModelDefaults
 from application.requests import Chat
 from domain.chat import Message, Rendering
+from domain.lora import LoraAdapter
 
 UNBUILT_IN_MESSAGE = (
     "tool_calls",
@@ -28,7 +29,13 @@ UNBUILT_IN_MESSAGE = (
 )
 
 
-def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS) -> Chat:
+def lower(
+    body: ChatRequest,
+    request_id: str,
+    defaults: ModelDefaults,
+    headers: SchedulingHeaders = NO_HEADERS,
+    adapter: LoraAdapter | None = None,
+) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream_options(body)
@@ -55,6 +62,7 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: 
         truncation=lower_truncation(body),
         add_special_tokens=bool(body.add_special_tokens),
         scheduling=lower_scheduling(body, headers),
+        adapter=adapter,
         output=lower_output(body),
         max_tokens_field=field,
     )
