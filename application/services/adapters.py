@@ -44,9 +44,10 @@ class Adapters:
     ) -> None:
         """Answer to `name` with the adapter at `path`, once every engine has it. Only `in_place` may it take the place
         of another. Raises AdapterRefused, and what the loader raises: then all is as it was."""
-        self._check(name)
-        if not path:
-            raise AdapterRefused("lora_path must not be empty.", "lora_path")
+        _check_given("lora_name", name)
+        _check_given("lora_path", path)
+        if name in self._model_names:
+            raise AdapterRefused(f"`{name[:100]}` is a name of the model itself.", "lora_name")
         async with self._lock(name):
             known = self._loaded.get(name)
             if known is not None and not in_place:
@@ -64,20 +65,19 @@ class Adapters:
             self._loaded[name] = adapter
 
     async def unload(self, name: str) -> None:
-        """Answer to `name` no more; a load of it under way is waited for. Raises AdapterNotFound.
+        """Answer to `name` no more; a load of it under way is waited for. Raises AdapterNotFound, AdapterRefused.
 
         Same as vLLM: engines are not told. What runs goes on, and an engine that needs the room forgets the adapter.
         """
-        self._check(name)
+        _check_given("lora_name", name)
         async with self._lock(name):
             if self._loaded.pop(name, None) is None:
                 raise AdapterNotFound(f"The adapter `{name[:100]}` does not exist.", "lora_name")
 
-    def _check(self, name: str) -> None:
-        if not name:
-            raise AdapterRefused("lora_name must not be empty.", "lora_name")
-        if name in self._model_names:
-            raise AdapterRefused(f"`{name[:100]}` is the model's name.", "lora_name")
-
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
+
+
+def _check_given(field: str, value: str) -> None:
+    if not value:
+        raise AdapterRefused(f"{field} must not be empty.", field)
