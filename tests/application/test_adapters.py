@@ -134,7 +134,8 @@ async def test_names_do_not_wait_for_each_other(adapters: Adapters, engine: Load
     await adapters.load("b", path)
     engine.gate.clear()
     loading = await started(adapters.load("a", path))
-    await adapters.unload("b")
+    async with asyncio.timeout(5):
+        await adapters.unload("b")
     engine.gate.set()
     await loading
     assert [adapter.name for adapter in adapters.loaded] == ["a"]
