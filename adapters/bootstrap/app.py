@@ -3,7 +3,6 @@
 from litestar import Litestar
 from litestar.config.cors import CORSConfig
 from litestar.di import Provide
-from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from adapters.bootstrap.container import Container
@@ -32,7 +31,7 @@ from application.services.models import ServedModels
 def build_server_app(container: Container, settings: HttpSettings, *, updates_adapters: bool = False) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
+    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key), updates_adapters=updates_adapters)
     app: ASGIApp = build_app(
         container,
         _cors(settings),

@@ -38,6 +38,11 @@ def test_modules_are_named_in_words_or_in_json(words: list[str], named: tuple[Lo
     assert modules(*words) == named
 
 
+def test_one_module_may_be_named_key_by_key() -> None:
+    settings = serve("m", "--enable-lora", "--lora-modules.name", "a", "--lora_modules.path=/x")
+    assert settings.lora.lora_modules == (A,)
+
+
 def test_the_last_time_modules_are_named_counts() -> None:
     assert modules("b=/y", "--lora-modules", "a=/x") == (A,)
 

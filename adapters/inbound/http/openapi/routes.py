@@ -30,15 +30,18 @@ REDOC = f"""<!doctype html>
 class ApiDocument:
     """The OpenAPI document of a server, made when it is first asked for."""
 
-    def __init__(self, root_path: str | None = None, *, asks_for_key: bool = False) -> None:
+    def __init__(
+        self, root_path: str | None = None, *, asks_for_key: bool = False, updates_adapters: bool = False
+    ) -> None:
         self._root_path = root_path
         self._asks_for_key = asks_for_key
+        self._updates_adapters = updates_adapters
 
     @cached_property
     def json(self) -> bytes:
         from adapters.inbound.http.openapi.document import build  # few servers are ever asked
 
-        return msgspec.json.encode(build(self._root_path, self._asks_for_key))
+        return msgspec.json.encode(build(self._root_path, self._asks_for_key, self._updates_adapters))
 
 
 @get("/openapi.json")

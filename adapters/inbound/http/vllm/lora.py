@@ -16,21 +16,21 @@ from adapters.inbound.http.injection import Injected
 from application.services.adapters import Adapters
 
 
-class LoadRequest(Struct, kw_only=True):
+class LoadAdapterRequest(Struct, kw_only=True):
     lora_name: str
     lora_path: str
     load_inplace: bool | None = None
     is_3d_lora_weight: bool | None = None
 
 
-class UnloadRequest(Struct, kw_only=True):
+class UnloadAdapterRequest(Struct, kw_only=True):
     lora_name: str
     lora_int_id: int | None = None
     """Accepted and unused. Same as vLLM."""
 
 
-_LOAD = msgspec.json.Decoder(LoadRequest)
-_UNLOAD = msgspec.json.Decoder(UnloadRequest)
+_LOAD = msgspec.json.Decoder(LoadAdapterRequest)
+_UNLOAD = msgspec.json.Decoder(UnloadAdapterRequest)
 
 
 @post("/v1/load_lora_adapter", status_code=200)
