@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from domain.chat import Message, Rendering
 from domain.generation import TokenDelta
+from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
 
 
@@ -64,6 +65,8 @@ class TextRequest(Struct, frozen=True, kw_only=True):
     """Words that must not come up."""
     truncation: Truncation | None = None
     scheduling: Scheduling = Scheduling()
+    adapter: LoraAdapter | None = None
+    """None: the model alone answers."""
 
 
 class Text(Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from domain.logprobs import LogprobColumns, joined_columns
+from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
 from domain.timing import EngineStart
 
@@ -39,6 +40,8 @@ class GenerationRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     data_parallel_rank: int | None = None
     """Which of several engines is to take it, counted from 0; None: any."""
+    adapter: LoraAdapter | None = None
+    """One that was loaded."""
 
 
 class TransferParams(Struct, frozen=True, gc=False):

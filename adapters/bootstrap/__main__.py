@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from adapters.bootstrap.addresses import CannotListen
 from adapters.bootstrap.engines import run_mock_engine
+from adapters.bootstrap.lora_modules import ModuleNotLoaded
 from adapters.bootstrap.stopping import leave_when_told
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from adapters.bootstrap.serving import serve
 
         return serve(settings)
-    except (CannotListen, ModelNotLoadable, ChatTemplateNotLoadable, EngineFailure) as failure:
+    except (CannotListen, ModelNotLoadable, ChatTemplateNotLoadable, EngineFailure, ModuleNotLoaded) as failure:
         print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
         return 1
 

@@ -3,7 +3,8 @@
 from litestar import Litestar
 from litestar.config.cors import CORSConfig
 from litestar.di import Provide
-from litestar.types import ASGIApp, ControllerRouterHandler
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
 
 from adapters.bootstrap.container import Container
 from adapters.inbound.cli.settings import HttpSettings
@@ -22,6 +23,7 @@ from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.derender.routes import derender_chat, derender_completions
 from adapters.inbound.http.vllm.gate import closed
 from adapters.inbound.http.vllm.generate.routes import abort_requests, abort_requests_unguarded, generate
+from adapters.inbound.http.vllm.lora import load_lora_adapter, unload_lora_adapter
 from adapters.inbound.http.vllm.render.routes import render_chat, render_completions
 from adapters.inbound.http.vllm.tokenize.routes import (
     TokenizerConfiguration,
@@ -31,6 +33,7 @@ from adapters.inbound.http.vllm.tokenize.routes import (
 )
 from application.model import ModelDefaults
 from application.ports.engine import EngineCore
+from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.derender import Derender
@@ -43,10 +46,10 @@ from application.services.tokenize import Tokenize
 DEFAULTS = HttpSettings()
 
 
-def build_server_app(container: Container, settings: HttpSettings) -> ASGIApp:
+def build_server_app(container: Container, settings: HttpSettings, *, updates_adapters: bool = False) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    app: ASGIApp = build_app(container, settings)
+    app: ASGIApp = build_app(container, settings, updates_adapters=updates_adapters)
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -67,8 +70,8 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
     )
 
 
-def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
-    handlers: list[ControllerRouterHandler] = [
+def _handlers(settings: HttpSettings, updates_adapters: bool) -> list[HTTPRouteHandler]:
+    handlers: list[HTTPRouteHandler] = [
         chat_completions,
         completions,
         list_models,
@@ -80,6 +83,8 @@ def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
     ]
     if settings.enable_tokenizer_info_endpoint:
         handlers.append(tokenizer_info)
+    if updates_adapters:
+        handlers += [load_lora_adapter, unload_lora_adapter]
     if not settings.disable_fastapi_docs:
         handlers += [openapi_json, docs, redoc]
     if settings.serves_scale_out:
@@ -91,10 +96,12 @@ def _handlers(settings: HttpSettings) -> list[ControllerRouterHandler]:
     return handlers
 
 
-def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litestar:
+def build_app(container: Container, settings: HttpSettings = DEFAULTS, *, updates_adapters: bool = False) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start."""
-    document = ApiDocument(settings.root_path, asks_for_key=bool(settings.api_key))
+    so that a missing wire is a failed start. With `updates_adapters`, clients may load and unload adapters."""
+    handlers = _handlers(settings, updates_adapters)
+    served = [path for handler in handlers if handler is not closed for path in handler.paths]
+    document = ApiDocument(served, settings.root_path, asks_for_key=bool(settings.api_key))
 
     def complete_text() -> CompleteText:
         return container.complete_text()
@@ -122,6 +129,9 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
 
     def models() -> ServedModels:
         return container.models()
+
+    def adapters() -> Adapters:
+        return container.adapters()
 
     def defaults() -> ModelDefaults:
         return container.defaults()
@@ -154,6 +164,7 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
         tokenizing,
         tokenizer_configuration,
         models,
+        adapters,
         defaults,
         displays,
         engine,
@@ -165,7 +176,7 @@ def build_app(container: Container, settings: HttpSettings = DEFAULTS) -> Litest
     for wire in wires:
         wire()
     return Litestar(
-        _handlers(settings),
+        handlers,
         dependencies={wire.__name__: Provide(wire, sync_to_thread=False) for wire in wires},
         exception_handlers=EXCEPTION_HANDLERS,
         cors_config=_cors(settings),

@@ -12,9 +12,11 @@ from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 from adapters.outbound.prometheus.metrics import PrometheusMetrics
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
+from application.ports.adapters import AdapterLoader
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
 from application.ports.tokenizer import Tokenizer
+from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.derender import Derender
@@ -33,6 +35,8 @@ class Container(containers.DeclarativeContainer):
 
     engine: providers.Dependency[EngineCore] = providers.Dependency()
     """Open already."""
+    adapter_loader: providers.Dependency[AdapterLoader] = providers.Dependency(default=engine)
+    """Mostly the engine itself."""
     tokenizer: providers.Dependency[Tokenizer] = providers.Dependency()
     chat_renderer: providers.Dependency[ChatRenderer] = providers.Dependency()
     options: providers.Dependency[ServerOptions] = providers.Dependency()
@@ -59,7 +63,8 @@ class Container(containers.DeclarativeContainer):
     complete_chat = providers.Singleton(CompleteChat, prepare, generate, options)
     generate_tokens = providers.Singleton(GenerateTokens, prepare, generate, options)
     derender = providers.Singleton(Derender, prepare, stage, options, limits, engine.provided.max_model_len)
+    adapters = providers.Singleton(Adapters, adapter_loader, names)
     models = providers.Singleton(
-        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options
+        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options, adapters
     )
     displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

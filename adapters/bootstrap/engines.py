@@ -14,6 +14,7 @@ from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.connect import connect_external, connect_managed, connect_supervised
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, run_emulator
 from adapters.outbound.vllm_engine.process import EngineCommand
+from application.ports.adapters import AdapterLoader
 from application.ports.engine import EngineCore
 from domain.errors import EngineFailure
 
@@ -24,6 +25,7 @@ class OpenEngine(Struct, frozen=True):
     """An engine that takes requests, and a word of its end."""
 
     core: EngineCore
+    adapters: AdapterLoader
     died: asyncio.Event
 
 
@@ -37,12 +39,12 @@ async def open_engine(settings: ServeSettings | FrontendSettings, model: Model) 
         )
         mock = MockEngine(generator.start, step_seconds=settings.mock_step_ms / 1000, max_model_len=max_model_len)
         try:
-            yield OpenEngine(mock, asyncio.Event())
+            yield OpenEngine(mock, mock, asyncio.Event())
         finally:
             await mock.aclose()
     else:
         async with _connect(settings) as core:
-            yield OpenEngine(core, core.died)
+            yield OpenEngine(core, core, core.died)
 
 
 def _connect(settings: ServeSettings | FrontendSettings) -> AbstractAsyncContextManager[ZmqEngineCore]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from contextlib import AsyncExitStack
+from typing import Any
 
 import uvloop
 from dependency_injector import providers
@@ -13,13 +14,13 @@ from adapters.bootstrap.app import build_server_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
 from adapters.bootstrap.http_server import HttpServer
+from adapters.bootstrap.lora_modules import load_modules
 from adapters.bootstrap.models import Model, load_model
 from adapters.bootstrap.stopping import STOPPING, ignore_being_told
 from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
-from application.ports.engine import EngineCore
 
 logger = logging.getLogger("northbound")
 
@@ -30,7 +31,8 @@ def serve(settings: Settings) -> int:
     """Serve until told to stop, which is exit status 0, or until an engine that was started here dies, which is 1.
 
     The address is bound before anything that takes time, and the model's files are read before any engine starts, so
-    that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure.
+    that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure,
+    ModuleNotLoaded.
     """
     with _listening_socket(settings) as bound:
         model = load_model(settings.model)
@@ -51,18 +53,26 @@ async def _serve(settings: Settings, model: Model, bound: socket.socket) -> int:
     for number in STOPPING:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        opening = asyncio.ensure_future(stack.enter_async_context(open_engine(settings, model)))
+        opening = asyncio.ensure_future(_open(stack, settings, model))
         if not await _finished_first(opening, stop):
             return 0
-        engine = opening.result()
-        return await _serve_until(stop, settings, build_container(settings, model, engine.core), engine, bound)
+        engine, container = opening.result()
+        return await _serve_until(stop, settings, container, engine, bound)
+
+
+async def _open(stack: AsyncExitStack, settings: Settings, model: Model) -> tuple[OpenEngine, Container]:
+    """An engine with its adapters, and everything around it."""
+    engine = await stack.enter_async_context(open_engine(settings, model))
+    container = build_container(settings, model, engine)
+    await load_modules(container.adapters(), settings.lora.lora_modules, settings.handshake.engine_ready_timeout_s)
+    return engine, container
 
 
 async def _serve_until(
     stop: asyncio.Event, settings: Settings, container: Container, engine: OpenEngine, bound: socket.socket
 ) -> int:
     server = HttpServer(
-        build_server_app(container, settings.http),
+        build_server_app(container, settings.http, updates_adapters=settings.lora.allows_updating),
         bound,
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
@@ -85,10 +95,11 @@ async def _serve_until(
     return 1 if ends_with_engine and engine.died.is_set() and not stop.is_set() else 0
 
 
-def build_container(settings: Settings, model: Model, engine: EngineCore) -> Container:
+def build_container(settings: Settings, model: Model, engine: OpenEngine) -> Container:
     """Everything wired for these settings."""
     return Container(
-        engine=providers.Object(engine),
+        engine=providers.Object(engine.core),
+        adapter_loader=providers.Object(engine.adapters),
         tokenizer=providers.Object(model.tokenizer),
         chat_renderer=providers.Object(model.chat_renderer),
         options=providers.Object(server_options(settings)),
@@ -102,7 +113,7 @@ def build_container(settings: Settings, model: Model, engine: EngineCore) -> Con
     )
 
 
-async def _finished_first(work: "asyncio.Future[OpenEngine]", stop: asyncio.Event) -> bool:
+async def _finished_first(work: "asyncio.Future[Any]", stop: asyncio.Event) -> bool:
     """Whether `work` came to its end before `stop` was set; else it is cancelled."""
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait((work, stopping), return_when=asyncio.FIRST_COMPLETED)

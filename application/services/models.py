@@ -1,4 +1,4 @@
-"""Which models this server answers for."""
+"""Which models this server answers for, adapters among them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,26 +7,40 @@ from msgspec import Struct
 
 from application.options import ServerOptions
 from application.ports.engine import EngineCore
+from application.services.adapters import Adapters
 from domain.errors import RequestError
+from domain.lora import LoraAdapter
 
 
 class ModelNotFound(RequestError):
     """The request names a model that is not served here."""
 
 
+class ServedModel(Struct, frozen=True):
+    """What answers a request."""
+
+    name: str
+    """As the answer carries it."""
+    adapter: LoraAdapter | None = None
+    """What is added to the model."""
+
+
 class ModelCard(Struct, frozen=True):
-    """One served model name."""
+    """One name that requests may use."""
 
     id: str
     root: str
-    """The path or name that the model was loaded from."""
+    """The path or name that it was loaded from."""
     created: int
     """Unix seconds."""
-    max_model_len: int
+    max_model_len: int | None = None
+    """None for an adapter: its model's."""
+    parent: str | None = None
+    """The name of an adapter's model."""
 
 
 class ServedModels:
-    """One model under one or more names; answers carry the first."""
+    """One model under one or more names, of which answers carry the first, and its adapters under theirs."""
 
     def __init__(
         self,
@@ -35,23 +49,33 @@ class ServedModels:
         created: int,
         engine: EngineCore,
         options: ServerOptions,
+        adapters: Adapters,
     ) -> None:
         self._names = names
         self._root = root
         self._created = created
         self._engine = engine
+        self._adapters = adapters
         self.fingerprint = _fingerprint(names, root, engine, options)
         """What answers say of the server that gave them; None: nothing."""
 
-    def resolve(self, requested: str | None) -> str:
-        """The name an answer carries. Absent or empty means the model there is; raises ModelNotFound."""
+    def resolve(self, requested: str | None) -> ServedModel:
+        """Absent or empty means the model there is; raises ModelNotFound."""
+        adapter = self._adapters.get(requested)
+        if adapter is not None:
+            return ServedModel(adapter.name, adapter)
         if requested and requested not in self._names:
-            known = ", ".join(self._names)
+            known = ", ".join([*self._names, *(adapter.name for adapter in self._adapters.loaded)])
             raise ModelNotFound(f"The model `{requested[:100]}` does not exist. Valid names: {known}.", "model")
-        return self._names[0]
+        return ServedModel(self._names[0])
 
     def cards(self) -> Sequence[ModelCard]:
-        return [ModelCard(name, self._root, self._created, self._engine.max_model_len) for name in self._names]
+        models = [ModelCard(name, self._root, self._created, self._engine.max_model_len) for name in self._names]
+        adapters = [
+            ModelCard(adapter.name, adapter.path, self._created, parent=adapter.base_model_name or self._names[0])
+            for adapter in self._adapters.loaded
+        ]
+        return models + adapters
 
 
 def _fingerprint(names: Sequence[str], root: str, engine: EngineCore, options: ServerOptions) -> str | None:

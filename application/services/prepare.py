@@ -86,6 +86,7 @@ class Prepare:
                     cache_salt=scheduling.cache_salt,
                     session_id=scheduling.session_id,
                     data_parallel_rank=scheduling.data_parallel_rank,
+                    adapter=request.adapter,
                 ),
             )
             for request_id, prompt in fitted.items()

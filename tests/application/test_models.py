@@ -1,19 +1,29 @@
 """Which models a server answers for."""
 
+from pathlib import Path
+
 import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
-from application.services.models import ModelCard, ModelNotFound, ServedModels
+from application.services.adapters import Adapters
+from application.services.models import ModelCard, ModelNotFound, ServedModel, ServedModels
+from tests.fakes.adapters import LoadingEngine
 
+NAMES = ["first", "second"]
 MODELS = ServedModels(
-    ["first", "second"], "models/m", 1_700_000_000, ScriptedEngine(steps(104), max_model_len=100), ServerOptions()
+    NAMES,
+    "models/m",
+    1_700_000_000,
+    ScriptedEngine(steps(104), max_model_len=100),
+    ServerOptions(),
+    Adapters(LoadingEngine(), NAMES),
 )
 
 
 @pytest.mark.parametrize("requested", ["first", "second", "", None])
 def test_an_answer_carries_the_first_name(requested: str | None) -> None:
-    assert MODELS.resolve(requested) == "first"
+    assert MODELS.resolve(requested) == ServedModel("first")
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
@@ -28,3 +38,19 @@ def test_there_is_a_card_for_each_name() -> None:
         ModelCard("first", "models/m", 1_700_000_000, 100),
         ModelCard("second", "models/m", 1_700_000_000, 100),
     ]
+
+
+async def test_adapters_are_listed_and_answer_in_their_own_names(tmp_path: Path) -> None:
+    engine = LoadingEngine()
+    adapters = Adapters(engine, NAMES)
+    models = ServedModels(NAMES, "models/m", 1_700_000_000, engine, ServerOptions(), adapters)
+    await adapters.load("a", str(tmp_path))
+    await adapters.load("b", str(tmp_path), base_model_name="second")
+
+    assert models.resolve("b") == ServedModel("b", adapters.get("b"))
+    assert list(models.cards())[2:] == [
+        ModelCard("a", str(tmp_path), 1_700_000_000, parent="first"),
+        ModelCard("b", str(tmp_path), 1_700_000_000, parent="second"),
+    ]
+    with pytest.raises(ModelNotFound, match="first, second, a, b"):
+        models.resolve("c")

@@ -9,6 +9,8 @@ from adapters.inbound.cli.flags import SHARED
 from adapters.inbound.cli.settings import (
     HandshakeSettings,
     HttpSettings,
+    LoraModule,
+    LoraSettings,
     ModelSettings,
     server_options,
 )
@@ -123,6 +125,13 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
         {"trust_request_chat_template": True},
     ),
     (["--response-role", "model"], {"response_role": "model"}, "model", {"response_role": "model"}),
+    (["--enable-lora"], {"enable_lora": True}, "lora", {"enable_lora": True}),
+    (
+        ["--enable-lora", "--lora-modules", "a=/x"],
+        {"enable_lora": True, "lora_modules": [{"name": "a", "path": "/x", "is_3d_lora_weight": False}]},
+        "lora",
+        {"enable_lora": True, "lora_modules": (LoraModule(name="a", path="/x"),)},
+    ),
     (
         ["--return-tokens-as-token-ids"],
         {"return_tokens_as_token_ids": True},
@@ -150,13 +159,14 @@ CASES: list[tuple[list[str], dict[str, Any], str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "args", "part", "settled"), CASES, ids=lambda value: json.dumps(value))
+@pytest.mark.parametrize(("words", "args", "part", "settled"), CASES, ids=lambda value: json.dumps(value, default=repr))
 def test_argv_and_json_settle_the_same(
     words: list[str], args: dict[str, Any], part: str, settled: dict[str, Any]
 ) -> None:
     expected = {
         "http": HttpSettings(),
         "model": MODEL,
+        "lora": LoraSettings(),
         "handshake": HandshakeSettings(),
     }
     expected[part] = type(expected[part])(
@@ -164,8 +174,8 @@ def test_argv_and_json_settle_the_same(
     )
     served = serve("m", *words)
     supervised = frontend({"model_tag": "m", **args})
-    assert {"http": served.http, "model": served.model, "handshake": served.handshake} == expected
-    assert {"http": supervised.http, "model": supervised.model, "handshake": supervised.handshake} == expected
+    assert {part: getattr(served, part) for part in expected} == expected
+    assert {part: getattr(supervised, part) for part in expected} == expected
 
 
 def test_every_flag_that_both_know_is_a_case_above() -> None:

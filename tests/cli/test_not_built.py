@@ -14,7 +14,6 @@ SWITCHES = [
     "enable-fault-tolerance",
     "enable-log-outputs",
     "enable-log-requests",
-    "enable-lora",
     "enable-mm-embeds",
     "enable-offline-docs",
     "enable-prompt-embeds",
@@ -51,7 +50,6 @@ VALUES: list[tuple[str, str, Any, str, Any]] = [
     ("io-processor-plugin", "p", "p", "", None),
     ("log-config-file", "l.json", "l.json", "", None),
     ("logging-config", '{"formatter": "json"}', {"formatter": "json"}, "", None),
-    ("lora-modules", "a=b", [{"name": "a", "path": "b"}], "", []),
     ("max-log-len", "0", 0, "None", None),
     ("max-num-queued-reqs", "0", 0, "None", None),
     ("max-num-queued-tokens", "8k", 8000, "None", None),
@@ -159,7 +157,7 @@ def test_a_value_that_is_not_built_fails_the_start(refused: Refusals, flag: str,
     [(flag, words, value) for flag, _, _, words, value in VALUES],
 )
 def test_a_default_given_explicitly_passes(flag: str, words: str, value: Any) -> None:
-    if flag not in ("lora-modules", "allowed-media-domains", "collect-detailed-traces"):
+    if flag not in ("allowed-media-domains", "collect-detailed-traces"):
         assert serve("m", f"--{flag}", words).model == serve("m").model
     assert frontend({"model_tag": "m", key(flag): value}) == frontend({"model_tag": "m"})
     assert frontend({"model_tag": "m", key(flag): None}) == frontend({"model_tag": "m"})
@@ -265,7 +263,8 @@ def test_every_flag_of_vllm_s_is_in_a_list_above() -> None:
     ("name", "asking", "asking_for_nothing"),
     [
         ("VLLM_SERVER_DEV_MODE", "1", "0"),
-        ("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "True", "False"),
+        ("VLLM_LORA_RESOLVER_CACHE_DIR", "/srv", ""),
+        ("VLLM_LORA_RESOLVER_HF_REPO_LIST", "a/b", ""),
         ("VLLM_SKIP_MODEL_NAME_VALIDATION", "1", "0"),
         ("VLLM_KEEP_ALIVE_ON_ENGINE_DEATH", "1", "0"),
         ("VLLM_DEBUG_LOG_API_SERVER_RESPONSE", "true", "false"),

@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import zmq
@@ -20,6 +20,7 @@ from adapters.outbound.vllm_engine.wire import (
     encode,
 )
 from tests.e2e.programs import START_S, Engine, Programs, Server, is_refused
+from tests.e2e.serving import client_at
 from tests.fakes.scripted_engine_core import free_port
 from tests.http.serving import CHAT, COMPLETIONS
 
@@ -52,12 +53,12 @@ def inheritance(tmp_path: Path) -> Iterator[Inheritance]:
     inheritance.close()
 
 
-def launch(programs: Programs, descriptors: Sequence[int], pass_fds: Sequence[int]) -> Server:
-    """As vLLM does."""
+def launch(programs: Programs, descriptors: Sequence[int], pass_fds: Sequence[int], **more: Any) -> Server:
+    """As vLLM does, with `more` of its arguments."""
     words = ("--listen-fd", "--input-listener-fd", "--output-listener-fd")
     given = [word for pair in zip(words, map(str, descriptors), strict=True) for word in pair]
     engines = ("--engine-start-index", "0", "--engine-count", "1", "--data-parallel-size", "1")
-    args = {"model_tag": str(programs.model), "return_tokens_as_token_ids": True, "enforce_eager": True}
+    args = {"model_tag": str(programs.model), "return_tokens_as_token_ids": True, "enforce_eager": True, **more}
     return programs.frontend(*given, *engines, "--args-json", json.dumps(args), pass_fds=pass_fds)
 
 
@@ -91,6 +92,23 @@ async def test_it_serves_at_what_it_is_given_as_its_launcher_was_told_to(
     _, chat = await server.ask(CHAT, max_tokens=3, logprobs=True, return_tokens_as_token_ids=False)
     assert not any(row["token"].startswith("token_id:") for row in chat["choices"][0]["logprobs"]["content"])
     assert list(engine.events.values()) == [["admitted", "finished"]] * 2
+    await server.stops()
+
+
+async def test_adapters_are_there_before_the_first_request(
+    programs: Programs, inheritance: Inheritance, tmp_path: Path
+) -> None:
+    module = {"name": "a", "path": str(tmp_path), "base_model_name": "second", "is_3d_lora_weight": False}
+    args = {"enable_lora": True, "lora_modules": [module], "served_model_name": ["first", "second"]}
+    server = launch(programs, inheritance.descriptors, inheritance.descriptors, **args)
+    inheritance.close()
+    await introduce(programs, tmp_path)
+    await server.ready()
+    async with client_at(server.address) as client:
+        models = (await client.get("/v1/models")).json()["data"]
+    assert [(card["id"], card["parent"]) for card in models] == [("first", None), ("second", None), ("a", "second")]
+    status, answer = await server.ask(CHAT, model="a", max_tokens=1)
+    assert (status, answer["model"]) == (200, "a")
     await server.stops()
 
 

@@ -14,6 +14,7 @@ from adapters.outbound.vllm_engine.wire import (
     ENGINE_CORE_DEAD,
     HELLO,
     READY,
+    UTILITY,
     EngineAddresses,
     EngineCoreOutput,
     EngineCoreOutputs,
@@ -21,6 +22,8 @@ from adapters.outbound.vllm_engine.wire import (
     EngineInit,
     EngineReady,
     HandshakeStatus,
+    UtilityOutput,
+    UtilityRequest,
     decode,
     encode,
     identity_of,
@@ -106,6 +109,16 @@ class ScriptedEngineCore:
         kind, message = await self.receive()
         assert kind == ABORT
         return decode(message, list[str])
+
+    async def next_call(self) -> UtilityRequest:
+        kind, message = await self.receive()
+        assert kind == UTILITY
+        return decode(message, UtilityRequest)
+
+    async def reply(self, call: UtilityRequest, failure: str | None = None) -> None:
+        """What the call comes to."""
+        outcome = UtilityOutput(call.call_id, failure, None if failure else (None, True))
+        await self.send_frames(encode(EngineCoreOutputs(engine_index=self.index, utility_output=outcome)))
 
     async def send(self, *outputs: EngineCoreOutput, frames: Sequence[bytes] = (), at: float = 0.0) -> None:
         """One step's outputs, made at that time; `frames` are those behind the message's own."""

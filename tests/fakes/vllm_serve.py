@@ -33,7 +33,8 @@ OF_VLLM = ("--pid-file", "--data-parallel-address", "--data-parallel-rpc-port", 
 def main() -> None:
     serve, model, headless, *arguments = sys.argv[1:]
     assert (serve, headless) == ("serve", "--headless")
-    flags = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    words = [word for word in arguments if word != "--enable-lora"]  # which every engine here does
+    flags = dict(zip(words[::2], words[1::2], strict=True))
     Path(flags["--pid-file"]).write_text(str(os.getpid()))
     if Path(model).is_dir():
         sys.exit(emulate(flags))

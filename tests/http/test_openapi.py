@@ -18,6 +18,7 @@ from adapters.inbound.http.openapi.routes import ApiDocument
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
 from domain.errors import EngineFailure
+from tests.fakes.adapters import LoadingEngine
 from tests.http.answers import Json, error_of, frames
 from tests.http.serving import (
     CHAT,
@@ -219,6 +220,43 @@ async def test_other_routes_answer_as_described(app: Litestar, document: Json) -
         check_answer(document, path, await get(app, path), "get")
     check_answer(document, "/health", await get(dead, "/health"), "get")
     assert "text/plain" in document["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
+
+
+class TestAdapters:
+    """Of a server whose clients may load and unload them."""
+
+    document: Json = json.loads(ApiDocument(updates_adapters=True).json)
+
+    @pytest.fixture
+    def app(self) -> Litestar:
+        return build_app(container(LoadingEngine()), document=ApiDocument(updates_adapters=True), updates_adapters=True)
+
+    async def test_the_rest_of_this_module_holds(self, app: Litestar, document: Json) -> None:
+        await test_it_is_served(app, self.document)
+        await test_every_route_is_described_and_no_other(app, self.document)
+        await test_it_is_openapi_and_json_schema(self.document)
+        assert self.document["components"]["schemas"].keys() - document["components"]["schemas"].keys() == {
+            "LoadAdapterRequest",
+            "UnloadAdapterRequest",
+        }
+
+    async def test_what_comes_is_described(self, app: Litestar) -> None:
+        for path, body in (
+            ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "/", "load_inplace": True}),
+            ("/v1/unload_lora_adapter", {"lora_name": "a"}),
+        ):
+            operation = self.document["paths"][path]["post"]
+            request = validator(self.document, operation["requestBody"]["content"]["application/json"]["schema"])
+            request.validate(body)
+            reply = await post(app, path, body)
+            assert reply.status_code == 200
+            assert reply.headers["content-type"].partition(";")[0] in operation["responses"]["200"]["content"]
+            for wrong in ({}, body | {"lora_name": ""}, body | {"lora_name": 1}, body | {"lora_path": ""}):
+                if not request.is_valid(wrong):
+                    check_answer(self.document, path, await post(app, path, wrong))
+            missing = {"lora_name": "b", "lora_path": "/gone"}
+            request.validate(missing)
+            check_answer(self.document, path, await post(app, path, missing))
 
 
 class TestFlags:

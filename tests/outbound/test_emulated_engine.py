@@ -1,5 +1,6 @@
 """The emulated engine core, message by message: it behaves like the real one."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from adapters.outbound.vllm_engine.wire import (
     EngineCoreOutput,
     EngineCoreOutputs,
     EngineCoreRequest,
+    EngineLora,
     EngineSampling,
     EngineStructuredOutputs,
     FinishCode,
@@ -44,9 +46,18 @@ class Bench:
             faults=faults,
         )
 
-    def add(self, request_id: str, client_index: int = 0, **sampling: Any) -> list[tuple[int, list[bytes]]]:
+    def call(self, method: str, *args: Any) -> Any:
+        """What the call comes to: a value, or what was wrong."""
+        ((_, frames),) = self.engine.receive(UTILITY, encode(UtilityRequest(0, 1, method, args)), NOW)
+        outcome = outputs_of(frames).utility_output
+        assert outcome is not None
+        return outcome.failure_message or outcome.result[1]
+
+    def add(
+        self, request_id: str, client_index: int = 0, lora: EngineLora | None = None, **sampling: Any
+    ) -> list[tuple[int, list[bytes]]]:
         params = EngineSampling(**{"max_tokens": 9, **sampling})
-        request = EngineCoreRequest(request_id, [5, 6, 7], None, params, None, 0.0, client_index=client_index)
+        request = EngineCoreRequest(request_id, [5, 6, 7], None, params, None, 0.0, lora, client_index=client_index)
         return self.engine.receive(ADD, encode(request), NOW)
 
     def step(self) -> dict[str, tuple[EngineCoreOutput, list[bytes]]]:
@@ -171,6 +182,41 @@ def test_utility_calls_are_answered(method: str, expected: UtilityOutput) -> Non
     ((client_index, frames),) = Bench().engine.receive(UTILITY, encode(UtilityRequest(2, 2**64 - 1, method)), NOW)
     assert client_index == 2
     assert outputs_of(frames).utility_output == expected
+
+
+def test_adapters_come_and_go_by_calls(tmp_path: Path) -> None:
+    bench = Bench()
+    here, gone = str(tmp_path), f"{tmp_path}/gone"
+    assert bench.call("add_lora", ["a", 1, here]) is True
+    assert bench.call("add_lora", ["b", 2, here, None, False, False]) is True
+    said = f"Call to add_lora method failed: Loading lora c failed: No adapter found for {gone}"
+    assert bench.call("add_lora", ["c", 3, gone]) == said
+    assert bench.call("list_loras") == [1, 2]
+    assert bench.call("add_lora", ["a", 1, gone]) is True
+    assert bench.call("add_lora", ["a", 1, gone, None, True]) == said.replace("lora c", "lora a")
+    assert [bench.call("pin_lora", 1), bench.call("remove_lora", 1), bench.call("remove_lora", 1)] == [
+        True,
+        True,
+        False,
+    ]
+    assert bench.call("pin_lora", 1) == "Call to pin_lora method failed: Adapter 1 is not loaded"
+    assert bench.call("list_loras") == [2]
+
+
+@pytest.mark.parametrize("args", [[], [1], [["a"]], [["a", 1, 2]], [["a", 1, "/"], 2]])
+def test_a_call_with_other_arguments_fails(args: list[Any]) -> None:
+    assert str(Bench().call("add_lora", *args)).startswith("Call to add_lora method failed: ")
+
+
+def test_an_adapter_makes_another_text() -> None:
+    bench = Bench()
+    for request_id, lora in (("base", None), ("x", EngineLora("a", 1, "/p/x")), ("also x", EngineLora("b", 2, "/q/x"))):
+        bench.add(request_id, lora=lora)
+    texts: dict[str, list[int]] = {"base": [], "x": [], "also x": []}
+    for _ in range(9):
+        for request_id, (output, _) in bench.step().items():
+            texts[request_id] += output.new_token_ids
+    assert texts["base"] != texts["x"] == texts["also x"]
 
 
 @pytest.mark.parametrize(("is_032", "positions"), [(True, 18), (False, 19)])

@@ -1,6 +1,7 @@
 """Requests that are encoded here and were decoded by vLLM."""
 
 from domain.generation import GenerationRequest
+from domain.lora import LoraAdapter
 from domain.sampling import RepetitionDetection, SamplingParams
 from domain.structured_outputs import (
     Choice,
@@ -78,6 +79,12 @@ REQUESTS = {
         priority=-7,
         cache_salt="🧂",
         session_id="s",
+    ),
+    "with an adapter": GenerationRequest(
+        request_id="cmpl-11-0",
+        prompt_token_ids=[1],
+        sampling=SamplingParams(max_tokens=1),
+        adapter=LoraAdapter(name="é", id=7, path="/x", base_model_name="m", is_3d=True),
     ),
     "schema": held_to(JsonSchema({"type": "object", "properties": {"é": {"maximum": 10**30}}})),
     "schema for guidance": held_to(JsonSchema({"type": "integer", "multipleOf": 2}), disable_any_whitespace=True),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import structs
 from vllm.v1.engine import (
     EngineCoreEvent,
     EngineCoreEventType,
@@ -159,6 +160,8 @@ def decoded(encoded: bytes) -> dict[str, Any]:
     request = MsgpackDecoder(EngineCoreRequest).decode(encoded)
     sampling = request.sampling_params
     fields = {name: getattr(request, name) for name in request.__struct_fields__ if name != "sampling_params"}
+    if request.lora_request is not None:
+        fields["lora_request"] = structs.asdict(request.lora_request)
     chosen = {name: getattr(sampling, name) for name in sampling.__struct_fields__}
     chosen["_all_stop_token_ids"] = sorted(sampling.all_stop_token_ids)
     chosen["output_kind"] = sampling.output_kind.name

@@ -74,6 +74,19 @@ def test_vllm_read_what_was_meant(name: str) -> None:
     assert sampling["skip_reading_prefix_cache"] is (wanted.prompt_logprobs is not None)
 
 
+def test_vllm_read_the_adapter() -> None:
+    read = {name: case["decoded"]["lora_request"] for name, case in GOLDEN["requests"].items()}
+    assert read.pop("with an adapter") == {
+        "lora_name": "é",
+        "lora_int_id": 7,
+        "lora_path": "/x",
+        "base_model_name": "m",
+        "load_inplace": False,
+        "is_3d_lora_weight": True,
+    }
+    assert set(read.values()) == {None}
+
+
 def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     read = {name: case["decoded"]["sampling_params"] for name, case in GOLDEN["requests"].items()}
     chosen = ("temperature", "top_p", "top_k", "min_p")

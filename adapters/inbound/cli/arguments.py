@@ -13,6 +13,7 @@ import msgspec
 from adapters.inbound.cli.dotted import dashed, gathered
 from adapters.inbound.cli.flags import Flag
 from adapters.inbound.cli.kinds import OBJECT, SWITCH
+from adapters.inbound.cli.lora_modules import LORA_MODULES
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VllmFlag
 
@@ -47,7 +48,7 @@ class Arguments(argparse.ArgumentParser):
             help=help,
         )
         self._known.update(flag.spellings)
-        if flag.kind is OBJECT:
+        if flag.kind in (OBJECT, LORA_MODULES):
             self._with_keys.update(flag.spellings)
 
     def add_vllm_flag(self, flag: VllmFlag) -> None:

@@ -13,6 +13,7 @@ from adapters.inbound.cli.flags import GROUPS, SHARED, Flag
 from adapters.inbound.cli.settings import (
     HandshakeSettings,
     HttpSettings,
+    LoraSettings,
     MockEngineSettings,
     ModelSettings,
     ServeSettings,
@@ -62,7 +63,7 @@ Speaks an engine core's side of vLLM's protocol without a model: output is a fun
 @cache
 def serve_parser() -> Arguments:
     parser = _parser("serve [MODEL] [flags] [-- engine flags]", _SERVE_DESCRIPTION, _SERVE_EPILOG)
-    _add(parser, (*SHARED, *SERVE), (HttpSettings, ModelSettings, HandshakeSettings, ServeSettings))
+    _add(parser, (*SHARED, *SERVE), (HttpSettings, ModelSettings, LoraSettings, HandshakeSettings, ServeSettings))
     for flag in VLLM_FLAGS:
         parser.add_vllm_flag(flag)
     return parser

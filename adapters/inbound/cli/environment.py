@@ -8,12 +8,13 @@ from adapters.inbound.cli.usage import UsageError
 
 _OFF = ("", "0", "false")
 _NOT_BUILT: dict[str, tuple[str, ...]] = {
-    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _OFF,
     "VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT": ("", "30", "30.0"),
     "VLLM_DEBUG_LOG_API_SERVER_RESPONSE": _OFF,
     "VLLM_ENABLE_COHERE_API": _OFF,
     "VLLM_ENABLE_RESPONSES_API_STORE": _OFF,
     "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": _OFF,
+    "VLLM_LORA_RESOLVER_CACHE_DIR": ("",),
+    "VLLM_LORA_RESOLVER_HF_REPO_LIST": ("",),
     "VLLM_MAX_BAD_WORDS_TOTAL_TOKENS": ("", "1024"),
     "VLLM_MAX_COMPLETION_PROMPTS": ("", "1024"),
     "VLLM_MAX_NUM_BAD_WORDS": ("", "128"),
@@ -24,6 +25,11 @@ _NOT_BUILT: dict[str, tuple[str, ...]] = {
     "VLLM_USE_MODELSCOPE": _OFF,
 }
 """Variables of vLLM's that change what a server lets in or answers, with the values that ask for nothing."""
+
+
+def allows_lora_updating(environ: Mapping[str, str]) -> bool:
+    """Same as vLLM: what is not a clear yes is a no."""
+    return environ.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").strip().lower() in ("1", "true")
 
 
 def refuse_unbuilt(environ: Mapping[str, str]) -> None:

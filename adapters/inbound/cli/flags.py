@@ -19,6 +19,7 @@ from adapters.inbound.cli.kinds import (
     integer,
     text,
 )
+from adapters.inbound.cli.lora_modules import LORA_MODULES
 
 Group = Literal["serving", "access", "answers", "model", "engine", "mock", "vLLM hands over"]
 GROUPS: dict[Group, str] = {
@@ -307,6 +308,20 @@ SHARED = (
         kind=text("ROLE"),
         group="answers",
         help="the role of answers in chat",
+    ),
+    Flag(
+        name="enable-lora",
+        kind=SWITCH,
+        group="model",
+        for_engine=True,
+        help="have the engine take LoRA adapters",
+    ),
+    Flag(
+        name="lora-modules",
+        kind=LORA_MODULES,
+        group="model",
+        many=True,
+        help="adapters to load at the start, which requests name as their model; or in JSON, with base_model_name",
     ),
     Flag(
         name="return-tokens-as-token-ids",

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from adapters.inbound.cli.args_json import read_args_json
 from adapters.inbound.cli.command_flags import FRONTEND
 from adapters.inbound.cli.commands import frontend_parser
-from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
+from adapters.inbound.cli.environment import allows_lora_updating, refuse_unbuilt, stand_ins
 from adapters.inbound.cli.flags import SHARED
 from adapters.inbound.cli.settings import FrontendSettings
-from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, model_settings
+from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, lora_settings, model_settings
 from adapters.inbound.cli.usage import UsageError
 
 
@@ -32,4 +32,5 @@ def read_frontend(words: Sequence[str], environ: Mapping[str, str]) -> FrontendS
         http=http_settings(values),
         model=model_settings(values, model),
         handshake=handshake_settings(values),
+        lora=lora_settings(values, allows_updating=allows_lora_updating(environ)),
     )

@@ -9,10 +9,10 @@ from adapters.inbound.cli.arguments import Arguments, engine_words
 from adapters.inbound.cli.command_flags import SERVE
 from adapters.inbound.cli.commands import serve_parser
 from adapters.inbound.cli.config_file import with_config_file
-from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
+from adapters.inbound.cli.environment import allows_lora_updating, refuse_unbuilt, stand_ins
 from adapters.inbound.cli.flags import SHARED, Flag
-from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings, ServeSettings
-from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, model_settings
+from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, LoraSettings, ModelSettings, ServeSettings
+from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, lora_settings, model_settings
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VLLM_FLAGS, VllmFlag
 
@@ -44,6 +44,7 @@ def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSetting
         http=http_settings(values),
         model=model_settings(values, model),
         handshake=handshake_settings(values),
+        lora=lora_settings(values, allows_updating=allows_lora_updating(environ)),
         engine=engine,
     )
     passed_on += untouched
@@ -114,7 +115,7 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
         "vllm": settings.engine == "vllm",
         "engine started here": settings.starts_engine,
     }
-    parts = (ServeSettings, ModelSettings, HandshakeSettings, HttpSettings)
+    parts = (ServeSettings, ModelSettings, LoraSettings, HandshakeSettings, HttpSettings)
     defaults = {field.name: field.default for part in parts for field in msgspec.structs.fields(part)}
     what_starts_none = "--engine mock" if settings.engine == "mock" else "--data-parallel-size-local 0"
     reasons = {"mock": "needs --engine mock", "MODEL": "is of no use without a MODEL"}
@@ -128,6 +129,9 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
         raise UsageError(
             "--enable-per-request-metrics is of no use with --disable-log-stats: the engine tells no times"
         )
+    lora = settings.lora
+    if settings.starts_engine and lora.lora_modules and not lora.enable_lora and "--enable-lora" not in passed_on:
+        raise UsageError("--lora-modules needs --enable-lora")
     local = settings.data_parallel_size_local or 0
     if local > settings.data_parallel_size:
         most = settings.data_parallel_size

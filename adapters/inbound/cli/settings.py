@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from application.options import FingerprintMode, ServerOptions
 
@@ -88,6 +88,25 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Tokens."""
 
 
+class LoraModule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An adapter that is loaded before the first request."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    path: Annotated[str, Meta(min_length=1)]
+    base_model_name: str | None = None
+    is_3d_lora_weight: bool = False
+
+
+class LoraSettings(Struct, frozen=True, kw_only=True):
+    """Which adapters are served beside the model."""
+
+    enable_lora: bool = False
+    """Whether an engine started here takes any."""
+    lora_modules: tuple[LoraModule, ...] = ()
+    allows_updating: bool = False
+    """Whether clients may load and unload adapters."""
+
+
 class HandshakeSettings(Struct, frozen=True, kw_only=True):
     """Which engines are let in, how long they may take, and what is known of them before."""
 
@@ -104,6 +123,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     http: HttpSettings
     model: ModelSettings
     handshake: HandshakeSettings
+    lora: LoraSettings = LoraSettings()
     engine: Literal["vllm", "mock"]
     mock_step_ms: float = 0.0
     python: str = field(default_factory=lambda: sys.executable)
@@ -135,6 +155,7 @@ class FrontendSettings(Struct, frozen=True, kw_only=True):
     http: HttpSettings
     model: ModelSettings
     handshake: HandshakeSettings
+    lora: LoraSettings = LoraSettings()
     listen_fd: int
     input_listener_fd: int
     output_listener_fd: int

@@ -1,12 +1,13 @@
 """From the values of flags to the settings that `serve` and `frontend` have in common."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from adapters.inbound.cli.flags import SHARED, Flag
-from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, ModelSettings
+from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, LoraSettings, ModelSettings
 
 _Settings = TypeVar("_Settings", bound=Struct)
 
@@ -28,6 +29,11 @@ def http_settings(values: Mapping[str, Any]) -> HttpSettings:
 def handshake_settings(values: Mapping[str, Any]) -> HandshakeSettings:
     backend = values.get("structured_outputs_config", {}).get("backend", "auto")
     return fill(HandshakeSettings, SHARED, values, structured_outputs_backend=backend)
+
+
+def lora_settings(values: Mapping[str, Any], *, allows_updating: bool) -> LoraSettings:
+    modules = list(chain.from_iterable(values.get("lora_modules", ())))
+    return fill(LoraSettings, SHARED, {**values, "lora_modules": modules}, allows_updating=allows_updating)
 
 
 def model_settings(values: Mapping[str, Any], model: str | None) -> ModelSettings:

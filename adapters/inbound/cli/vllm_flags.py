@@ -117,14 +117,13 @@ _OF_THE_FRONTEND = (
         }
     ),
     VllmFlag(name="middleware", takes="a value each time", asks_for_nothing=_holds_nothing),
-    VllmFlag(name="lora-modules", takes="values", asks_for_nothing=_only(*_EMPTY)),
 )
 
 _OF_BOTH_SIDES = (
     *_switches(
         False,
         """
-        aggregate-engine-logging enable-elastic-ep enable-fault-tolerance enable-lora enable-mm-embeds
+        aggregate-engine-logging enable-elastic-ep enable-fault-tolerance enable-mm-embeds
         enable-prompt-embeds enable-return-routed-experts enable-tower-connector-lora interleave-mm-strings
         kv-sharing-fast-prefill return-sampling-mask skip-tokenizer-init
         """,

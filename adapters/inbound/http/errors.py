@@ -9,6 +9,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap
 
+from application.ports.adapters import AdapterNotFound
 from application.ports.engine import EngineUnavailable
 from application.services.models import ModelNotFound
 from domain.errors import EngineFailure, RequestError
@@ -40,6 +41,7 @@ class Verdict(msgspec.Struct, frozen=True):
 VERDICTS: Mapping[type[Exception], Verdict] = {
     RequestError: Verdict(400, "BadRequestError"),
     ModelNotFound: Verdict(404, "NotFoundError"),
+    AdapterNotFound: Verdict(404, "NotFoundError"),
     BodyTooLarge: Verdict(413, "RequestEntityTooLargeError"),
     NotPermitted: Verdict(403, "PermissionDeniedError"),
     EngineUnavailable: Verdict(503, "ServiceUnavailableError"),

@@ -1,4 +1,5 @@
-"""Generations without a model: all of one is a function of its prompt's token ids and its seed.
+"""Generations without a model: all of one is a function of its prompt's token ids, its seed and the folder of its
+adapter.
 
 At each position the whole vocabulary is ranked in closed form: the id of rank r is an affine function of r modulo the
 vocabulary, a bijection, as the step is coprime to it. Since the offset is free, any token can be given any rank: first
@@ -13,12 +14,14 @@ from array import array
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from pathlib import PurePath
 from typing import Final
 
 from adapters.outbound.mock_engine.words import ByteWords
 from domain.errors import RequestError
 from domain.generation import FinishReason, GenerationRequest, StopReason, TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
+from domain.lora import LoraAdapter
 
 STEPS: Final = 4
 """Different rankings of one offset, so that a token is not always beside the same alternatives."""
@@ -100,7 +103,7 @@ class DeterministicGeneration:
         self._model = model
         self._prompt = prompt
         self._sampling = sampling
-        self._key = _key(prompt, sampling.seed)
+        self._key = _key(prompt, sampling.seed, request.adapter)
         self._words = ByteWords(lambda index: self._draw(WORDS + index)) if model.byte_vocabulary else None
         self._eos = None if sampling.ignore_eos else sampling.eos_token_id
         self._stop = frozenset(sampling.stop_token_ids)
@@ -177,8 +180,10 @@ def _rank(draw: int, vocab_size: int) -> int:
     return 1 if draw & 3 else min((draw >> 2 & 7) + 1, vocab_size)
 
 
-def _key(prompt_token_ids: Sequence[int], seed: int | None) -> int:
+def _key(prompt_token_ids: Sequence[int], seed: int | None, adapter: LoraAdapter | None) -> int:
     content = array("q", prompt_token_ids).tobytes() + str(seed).encode()
+    if adapter is not None:
+        content += PurePath(adapter.path).name.encode()  # its weights, wherever they are
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
 

@@ -1,13 +1,16 @@
 """An engine in the same process that needs no model."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Protocol, Self
 
 from msgspec import structs
 
+from application.ports.adapters import AdapterLoader, AdapterNotFound
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
 from domain.generation import GenerationRequest, TokenDelta
+from domain.lora import LoraAdapter
 from domain.timing import EngineStart
 
 
@@ -19,7 +22,7 @@ class Generation(Protocol):
         ...
 
 
-class MockEngine(EngineCore):
+class MockEngine(EngineCore, AdapterLoader):
     """Answers each request with a generation of its own, one step in each `step_seconds`.
 
     Steps keep an absolute schedule per request: to a reader that comes late, those that were due come merged. With
@@ -41,6 +44,7 @@ class MockEngine(EngineCore):
         self._max_model_len = max_model_len
         self._version = version
         self._streams: set[MockStream] = set()
+        self._adapters: set[int] = set()
         self._closed = False
         self.aborts = 0
         """How many requests were closed before their end."""
@@ -69,6 +73,14 @@ class MockEngine(EngineCore):
         stream = MockStream(self, self._generate(request), request.sampling.alternatives)
         self._streams.add(stream)
         return stream
+
+    async def load_adapter(self, adapter: LoraAdapter, *, in_place: bool = False) -> None:
+        if self._closed:
+            raise EngineDead("The mock engine is closed.")
+        is_new = in_place or adapter.id not in self._adapters
+        if is_new and not os.path.exists(adapter.path):  # noqa: ASYNC240 (a glance is all that loading one is here)
+            raise AdapterNotFound("There is no adapter at the path.", "lora_path")
+        self._adapters.add(adapter.id)
 
     async def aclose(self) -> None:
         self._closed = True

@@ -8,23 +8,28 @@ from collections.abc import Sequence
 
 import msgspec
 
+from adapters.outbound.vllm_engine.calls import ADD_LORA, EngineCalls, loading_failure
 from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.handshake import EngineFacts
 from adapters.outbound.vllm_engine.outputs import delta_of, failure_of
-from adapters.outbound.vllm_engine.requests import engine_request
+from adapters.outbound.vllm_engine.requests import engine_lora, engine_request
 from adapters.outbound.vllm_engine.stream import EngineTokenStream
 from adapters.outbound.vllm_engine.transport import EngineSockets, PeerLost
 from adapters.outbound.vllm_engine.wire import (
     ABORT,
     ADD,
     ENGINE_CORE_DEAD,
+    UTILITY,
     EngineCoreOutput,
     EngineCoreOutputs,
+    UtilityRequest,
     identity_of,
 )
+from application.ports.adapters import AdapterLoader
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, check_rank
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
+from domain.lora import LoraAdapter
 
 logger = logging.getLogger("northbound")
 
@@ -33,7 +38,7 @@ class NumberTooLarge(RequestError):
     """A number of the request does not fit the 64 bits that it has on the wire."""
 
 
-class ZmqEngineCore(EngineCore):
+class ZmqEngineCore(EngineCore, AdapterLoader):
     """Engines that are ready, over sockets that whoever made it closes after it."""
 
     def __init__(
@@ -46,6 +51,7 @@ class ZmqEngineCore(EngineCore):
         self._running: dict[str, tuple[EngineTokenStream, bytes]] = {}
         self._ranks = [identity_of(index) for index in engines]
         self._load = dict.fromkeys(self._ranks, 0)
+        self._calls = EngineCalls(self._send_call)
         self._closed = False
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(EngineCoreOutputs[EngineCoreOutput])
@@ -72,8 +78,7 @@ class ZmqEngineCore(EngineCore):
         return self.death is None
 
     async def submit(self, request: GenerationRequest) -> EngineTokenStream:
-        if self.death is not None or self._closed:
-            raise EngineDead(f"The engine died: {self.death}" if self.death else "The engine was let go of.")
+        self._check_usable()
         check_rank(request.data_parallel_rank, len(self._ranks))
         internal_id = self._internal_id(request.request_id)
         try:
@@ -83,15 +88,18 @@ class ZmqEngineCore(EngineCore):
             raise NumberTooLarge("A number in the request does not fit into 64 bits.") from error
         rank = request.data_parallel_rank
         engine = self._least_loaded() if rank is None else self._ranks[rank]
-        try:
-            self._sockets.send(engine, ADD, message)
-        except PeerLost as error:
-            self.mark_dead(str(error))
-            raise EngineDead(f"The engine died: {self.death}") from error
+        self._send(engine, ADD, message)
         stream = EngineTokenStream(internal_id, request.sampling, self._abort)
         self._running[internal_id] = stream, engine
         self._load[engine] += 1
         return stream
+
+    async def load_adapter(self, adapter: LoraAdapter, *, in_place: bool = False) -> None:
+        self._check_usable()
+        replies = await self._calls.call(self._ranks, ADD_LORA, engine_lora(adapter, in_place=in_place))
+        for reply in replies:
+            if (failure := loading_failure(reply, adapter)) is not None:
+                raise failure
 
     def mark_dead(self, reason: str) -> None:
         """An engine is lost, says whoever knows. The first reason counts."""
@@ -113,6 +121,20 @@ class ZmqEngineCore(EngineCore):
         self._end_all(EngineUnavailable("The server is shutting down."))
         self._sockets.stop_reading()
 
+    def _check_usable(self) -> None:
+        if self.death is not None or self._closed:
+            raise EngineDead(f"The engine died: {self.death}" if self.death else "The engine was let go of.")
+
+    def _send(self, engine: bytes, kind: bytes, message: bytes) -> None:
+        try:
+            self._sockets.send(engine, kind, message)
+        except PeerLost as error:
+            self.mark_dead(str(error))
+            raise EngineDead(f"The engine died: {self.death}") from error
+
+    def _send_call(self, engine: bytes, call: UtilityRequest) -> None:
+        self._send(engine, UTILITY, self._encoder.encode(call))
+
     def _on_lost(self, identity: bytes) -> None:
         if identity in self._load:
             self.mark_dead(f"engine {int.from_bytes(identity, 'little')} closed its connection")
@@ -125,6 +147,8 @@ class ZmqEngineCore(EngineCore):
             message = self._decoder.decode(frames[0])
             for output in message.outputs:
                 self._deliver(output, frames, message.timestamp)
+            if message.utility_output is not None:
+                self._calls.settle(message.utility_output)
         # Whatever a message does to us, the reader must not stop without a word: later tokens would just not come.
         except Exception as error:
             self.mark_dead(f"it sent a message that cannot be read: {error}")
@@ -160,6 +184,7 @@ class ZmqEngineCore(EngineCore):
         return entry
 
     def _end_all(self, failure: EngineFailure) -> None:
+        self._calls.fail(failure)
         for internal_id in list(self._running):
             entry = self._forget(internal_id)
             if entry is not None:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 
+from adapters.outbound.vllm_engine.emulated_adapters import CallFailed, EmulatedAdapters, adapter_of
 from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
     ABORT,
@@ -36,7 +37,6 @@ UTILITY_RESULTS: Final[dict[str, Any]] = {
     "get_weight_version": "0",
     "is_scheduler_paused": False,
     "is_sleeping": False,
-    "list_loras": [],
     "pause_generation": None,
     "pause_scheduler": None,
     "profile": None,
@@ -46,7 +46,7 @@ UTILITY_RESULTS: Final[dict[str, Any]] = {
     "resume_scheduler": None,
     "wake_up": None,
 }
-"""What the calls come to that this engine knows. None of them changes anything."""
+"""What calls come to that change nothing."""
 
 FINISH_CODES: Final = {
     FinishReason.STOP: FinishCode.STOP,
@@ -121,6 +121,7 @@ class EmulatedEngine:
         self._tokens_per_step = tokens_per_step
         self._output: type[EngineCoreOutput032] = EngineCoreOutput032 if is_032 else EngineCoreOutput
         self._faults = faults
+        self._adapters = EmulatedAdapters()
         self._running: dict[str, _Running] = {}
         self._widest = 0
         self._encode = Encoder().encode
@@ -193,14 +194,21 @@ class EmulatedEngine:
         return []
 
     def _call(self, call: UtilityRequest, now: float) -> Message:
-        if call.method in UTILITY_RESULTS:
-            outcome = UtilityOutput(call.call_id, result=(None, UTILITY_RESULTS[call.method]))
-        else:
-            outcome = UtilityOutput(call.call_id, f"Call to {call.method} method failed: it is not emulated.")
+        try:
+            outcome = UtilityOutput(call.call_id, result=(None, self._result(call)))
+        except (CallFailed, TypeError, ValidationError) as failure:
+            outcome = UtilityOutput(call.call_id, f"Call to {call.method} method failed: {failure}")
         message: EngineCoreOutputs[EngineCoreOutput032] = EngineCoreOutputs(
             self.index, timestamp=now, utility_output=outcome
         )
         return call.client_index, [self._encode(message)]
+
+    def _result(self, call: UtilityRequest) -> Any:
+        if call.method in self._adapters.calls:
+            return self._adapters.calls[call.method](*call.args)
+        if call.method in UTILITY_RESULTS:
+            return UTILITY_RESULTS[call.method]
+        raise CallFailed("it is not emulated.")
 
     def _ended_at_once(
         self, request_id: str, client_index: int, code: FinishCode, now: float, error: OutputError | None = None
@@ -268,4 +276,5 @@ def _generation_request(request: EngineCoreRequest) -> GenerationRequest:
             prompt_logprobs=sampling.prompt_logprobs,
             logprob_token_ids=sampling.logprob_token_ids,
         ),
+        adapter=adapter_of(request.lora_request),
     )

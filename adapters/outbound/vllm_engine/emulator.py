@@ -33,6 +33,9 @@ FAILURES: Final = {
 }
 """What an emulator can be told to do wrong. After 0 tokens means: at the first request, before any token."""
 
+MAX_LORAS: Final = 8
+"""What is said to fit into one batch. Nothing depends on it here."""
+
 GARBAGE: Final = b"\xc1 is no msgpack"
 
 log = logging.getLogger(__name__)
@@ -170,6 +173,8 @@ class EngineCoreEmulator:
             max_num_seqs=1024,
             max_num_batched_tokens=8192,
             instance_id="emulated",
+            supports_lora=True,
+            max_loras=MAX_LORAS,
         )
 
     def _serve(self) -> NoReturn:

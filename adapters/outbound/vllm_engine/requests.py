@@ -6,11 +6,13 @@ from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.structured_outputs import engine_structured_outputs
 from adapters.outbound.vllm_engine.wire import (
     EngineCoreRequest,
+    EngineLora,
     EngineRepetitionDetection,
     EngineSampling,
     OutputKind,
 )
 from domain.generation import GenerationRequest
+from domain.lora import LoraAdapter
 from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
 
 
@@ -63,12 +65,19 @@ def engine_request(
         sampling_params=engine_sampling(request.sampling, backend),
         pooling_params=None,
         arrival_time=arrival_time,
+        # never in place, unlike vLLM: the engine would read it anew at every step
+        lora_request=None if request.adapter is None else engine_lora(request.adapter),
         cache_salt=request.cache_salt,
         priority=request.priority,
         external_req_id=request.request_id,
         data_parallel_rank=request.data_parallel_rank,
         session_id=request.session_id,
     )
+
+
+def engine_lora(adapter: LoraAdapter, *, in_place: bool = False) -> EngineLora:
+    """The adapter, as it comes with a request or is to be loaded."""
+    return EngineLora(adapter.name, adapter.id, adapter.path, adapter.base_model_name, in_place, adapter.is_3d)
 
 
 def _repetition(params: SamplingParams) -> EngineRepetitionDetection | None:

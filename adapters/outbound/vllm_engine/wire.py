@@ -181,6 +181,18 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     all_stop_token_ids: Sequence[int] = field(default=(), name="_all_stop_token_ids")
 
 
+class EngineLora(Struct, array_like=True):
+    """A LoRA adapter."""
+
+    lora_name: str
+    lora_int_id: int
+    lora_path: str
+    base_model_name: str | None = None
+    load_inplace: bool = False
+    """Load it even if one of that id is there. An engine does so each time it comes across it."""
+    is_3d_lora_weight: bool = False
+
+
 class EngineCoreRequest(Struct, array_like=True, gc=False):
     """The body of an ADD. Unlike the defaults of a map, every position is written."""
 
@@ -191,7 +203,7 @@ class EngineCoreRequest(Struct, array_like=True, gc=False):
     pooling_params: Any
     arrival_time: float
     """Wall clock, in seconds."""
-    lora_request: Any = None
+    lora_request: EngineLora | None = None
     cache_salt: str | None = None
     data_parallel_rank: int | None = None
     prompt_embeds: Any = None

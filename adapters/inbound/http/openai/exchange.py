@@ -12,7 +12,7 @@ from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
-from application.services.models import ServedModels
+from application.services.models import ServedModel
 from domain.detokenizer import PieceOf
 
 
@@ -35,15 +35,15 @@ class AnswerFields(Protocol):
     return_token_ids: bool | None
 
 
-def answer_to(request: Request[Any, Any, Any], body: AnswerFields, prefix: str, models: ServedModels) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
-
-    Raises ModelNotFound."""
+def answer_to(
+    request: Request[Any, Any, Any], body: AnswerFields, prefix: str, model: ServedModel, fingerprint: str | None
+) -> Answer:
+    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
     return Answer(
         id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
         created=int(time.time()),
-        model=models.resolve(body.model),
-        fingerprint=models.fingerprint,
+        model=model.name,
+        fingerprint=fingerprint,
         return_token_ids=bool(body.return_token_ids),
     )
 

@@ -36,8 +36,8 @@ class Card(Struct, kw_only=True):
     created: int
     owned_by: str = "northbound"
     root: str
-    parent: None = None
-    max_model_len: int
+    parent: str | None
+    max_model_len: int | None
     permission: list[Permission]
 
 
@@ -53,6 +53,7 @@ async def list_models(models: Injected[ServedModels]) -> ASGIApp:
             id=card.id,
             created=card.created,
             root=card.root,
+            parent=card.parent,
             max_model_len=card.max_model_len,
             permission=[Permission(id=f"modelperm-{uuid.uuid4().hex[:16]}", created=card.created)],
         )

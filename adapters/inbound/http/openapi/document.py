@@ -16,7 +16,7 @@ from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.models import ModelList
 from adapters.inbound.http.openai.sampling import Unbuilt
 from adapters.inbound.http.openapi.narrowing import Schema, narrow
-from adapters.inbound.http.openapi.paths import UNAUTHORIZED, paths
+from adapters.inbound.http.openapi.paths import UNAUTHORIZED, adapter_paths, paths
 from adapters.inbound.http.openapi.shapes import (
     ChatChunk,
     ChatLogprobs,
@@ -25,9 +25,11 @@ from adapters.inbound.http.openapi.shapes import (
     PromptToken,
 )
 from adapters.inbound.http.ops.version import Versions
+from adapters.inbound.http.vllm.lora import LoadAdapterRequest, UnloadAdapterRequest
 
 SCHEMAS = "#/components/schemas/{name}"
 REQUESTS: list[type[Struct]] = [ChatRequest, CompletionRequest]
+ADAPTER_REQUESTS: list[type[Struct]] = [LoadAdapterRequest, UnloadAdapterRequest]
 ANSWERS: list[type[Struct]] = [
     *(ChatBody, ChatChunk, ChatLogprobs, CompletionBody, CompletionChunk, CompletionLogprobs, PromptToken),
     *(ModelList, Versions, ErrorEnvelope),
@@ -37,12 +39,12 @@ DESCRIPTION = """An OpenAI-compatible frontend for vLLM's engine. What is not li
 404, a method with 405 and what is allowed, both in the envelope of every error."""
 
 
-def build(root_path: str | None, asks_for_key: bool) -> dict[str, Any]:
+def build(root_path: str | None, asks_for_key: bool, updates_adapters: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "Northbound", "version": version("northbound"), "description": DESCRIPTION},
-        "paths": paths(),
-        "components": {"schemas": _requests() | _answers()},
+        "paths": paths() | adapter_paths() if updates_adapters else paths(),
+        "components": {"schemas": _requests(updates_adapters) | _answers()},
     }
     if root_path:
         document["servers"] = [{"url": normalize_path(root_path)}]
@@ -56,9 +58,10 @@ def build(root_path: str | None, asks_for_key: bool) -> dict[str, Any]:
     return document
 
 
-def _requests() -> dict[str, Schema]:
-    _, components = msgspec.json.schema_components(REQUESTS, ref_template=SCHEMAS)
-    for request in REQUESTS:
+def _requests(updates_adapters: bool) -> dict[str, Schema]:
+    requests = REQUESTS + ADAPTER_REQUESTS if updates_adapters else REQUESTS
+    _, components = msgspec.json.schema_components(requests, ref_template=SCHEMAS)
+    for request in requests:
         properties = components[request.__name__]["properties"]
         properties |= {field.encode_name: _unbuilt(field) for field in structs.fields(request) if field.type == Unbuilt}
     return {name: narrow(name, component) for name, component in components.items()}

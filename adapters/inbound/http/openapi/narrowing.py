@@ -54,6 +54,8 @@ NARROWED: dict[str, Narrowed] = {
         "max_tokens": {"minimum": 0},
         "logprobs": {"minimum": -1},
     },
+    "LoadAdapterRequest": {"lora_name": {"minLength": 1}, "lora_path": {"minLength": 1}},
+    "UnloadAdapterRequest": {"lora_name": {"minLength": 1}},
     "ChatMessage": {name: {"enum": [None, False, 0, "", [], {}]} for name in UNBUILT_IN_MESSAGE},
     "ContentPart": {"type": {"const": "text"}, "text": {"anyOf": [{"type": "string"}]}},
 }

@@ -68,6 +68,34 @@ def paths() -> dict[str, dict[str, Description]]:
     }
 
 
+def adapter_paths() -> dict[str, dict[str, Description]]:
+    """Of a server whose clients may load and unload adapters."""
+    failures = {"500": _error("The engine cannot load it."), "503": _error("The server is shutting down.")}
+    loads = _update("Loads an adapter", "load_lora_adapter", "LoadAdapterRequest", "There is none at the path.")
+    return {
+        "/v1/load_lora_adapter": {"post": loads | {"responses": loads["responses"] | failures}},
+        "/v1/unload_lora_adapter": {
+            "post": _update(
+                "Unloads an adapter", "unload_lora_adapter", "UnloadAdapterRequest", "There is none of that name."
+            )
+        },
+    }
+
+
+def _update(summary: str, name: str, takes: str, missing: str) -> Description:
+    return {
+        "summary": summary,
+        "operationId": name,
+        "requestBody": _body(takes),
+        "responses": {
+            "200": {"description": "It is done.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            "400": _error("The request cannot be served; `param` names the field, where there is one."),
+            "404": _error(missing),
+            "413": _error("The body is larger than this server takes."),
+        },
+    }
+
+
 def _generation(summary: str, name: str, takes: str, gives: str, streams: str) -> Description:
     return {
         "summary": summary,
@@ -76,7 +104,7 @@ def _generation(summary: str, name: str, takes: str, gives: str, streams: str) -
             {"in": "header", "name": header, "description": says, "required": False, "schema": {"type": "string"}}
             for header, says in HEADERS.items()
         ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _ref(takes)}}},
+        "requestBody": _body(takes),
         "responses": {
             "200": {
                 "description": "The answer, in one piece or as server-sent events if `stream` is true.",
@@ -98,6 +126,10 @@ def _generation(summary: str, name: str, takes: str, gives: str, streams: str) -
             "503": _error("The engine takes no request now."),
         },
     }
+
+
+def _body(name: str) -> Description:
+    return {"required": True, "content": {"application/json": {"schema": _ref(name)}}}
 
 
 def _error(description: str) -> Description:

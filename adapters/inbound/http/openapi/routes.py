@@ -1,5 +1,6 @@
 """`GET /openapi.json`, and `/docs` and `/redoc`, which show it to people."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import msgspec
@@ -30,7 +31,9 @@ REDOC = f"""<!doctype html>
 class ApiDocument:
     """The OpenAPI document of a server, made when it is first asked for."""
 
-    def __init__(self, root_path: str | None = None, *, asks_for_key: bool = False) -> None:
+    def __init__(self, served: Sequence[str], root_path: str | None = None, *, asks_for_key: bool = False) -> None:
+        """`served` are the paths that there are; some of them need no description."""
+        self._served = served
         self._root_path = root_path
         self._asks_for_key = asks_for_key
 
@@ -38,7 +41,7 @@ class ApiDocument:
     def json(self) -> bytes:
         from adapters.inbound.http.openapi.document import build  # few servers are ever asked
 
-        return msgspec.json.encode(build(self._root_path, self._asks_for_key))
+        return msgspec.json.encode(build(self._served, self._root_path, self._asks_for_key))
 
 
 @get("/openapi.json")

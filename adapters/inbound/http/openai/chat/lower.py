@@ -19,6 +19,7 @@ from adapters.inbound.http.openai.sampling import (
 from application.model import ModelDefaults
 from application.requests import Chat, Conversation
 from domain.chat import Message, Rendering
+from domain.lora import LoraAdapter
 
 UNBUILT_IN_MESSAGE = (
     "tool_calls",
@@ -29,7 +30,13 @@ UNBUILT_IN_MESSAGE = (
 )
 
 
-def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS) -> Chat:
+def lower(
+    body: ChatRequest,
+    request_id: str,
+    defaults: ModelDefaults,
+    headers: SchedulingHeaders = NO_HEADERS,
+    adapter: LoraAdapter | None = None,
+) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
     check_stream(body)
@@ -53,6 +60,7 @@ def lower(body: ChatRequest, request_id: str, defaults: ModelDefaults, headers: 
         bad_words=body.bad_words or (),
         truncation=lower_truncation(body),
         scheduling=lower_scheduling(body, headers),
+        adapter=adapter,
         output=lower_output(body),
         max_tokens_field=field,
     )

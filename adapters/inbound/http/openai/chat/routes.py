@@ -34,8 +34,9 @@ async def chat_completions(
     silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
-    answer = answer_to(request, body, "chatcmpl-", models)
-    chat = lower(body, answer.id, defaults, scheduling_headers(request.headers))
+    model = models.resolve(body.model)
+    answer = answer_to(request, body, "chatcmpl-", model, models.fingerprint)
+    chat = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
     reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
     choices = reply.choices
     rows = ChatRows(

@@ -15,10 +15,15 @@ from adapters.inbound.http.openai.sampling import (
 )
 from application.model import ModelDefaults
 from application.requests import Completion
+from domain.lora import LoraAdapter
 
 
 def lower(
-    body: CompletionRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS
+    body: CompletionRequest,
+    request_id: str,
+    defaults: ModelDefaults,
+    headers: SchedulingHeaders = NO_HEADERS,
+    adapter: LoraAdapter | None = None,
 ) -> Completion:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
@@ -50,6 +55,7 @@ def lower(
         truncation=lower_truncation(body),
         add_special_tokens=body.add_special_tokens is not False,
         scheduling=lower_scheduling(body, headers),
+        adapter=adapter,
         output=output,
     )
 

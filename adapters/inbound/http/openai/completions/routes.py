@@ -34,8 +34,9 @@ async def completions(
     silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
-    answer = answer_to(request, body, "cmpl-", models)
-    completion = lower(body, answer.id, defaults, scheduling_headers(request.headers))
+    model = models.resolve(body.model)
+    answer = answer_to(request, body, "cmpl-", model, models.fingerprint)
+    completion = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
     choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
     rows = CompletionRows(
         display=displays.of(choices),

@@ -182,7 +182,7 @@ def _answer(
     return Answer(
         id=generated.request_id or uuid.uuid4().hex[:16],
         created=int(time.time()),
-        model=models.resolve(model),
+        model=models.resolve(model).name,
         fingerprint=models.fingerprint,
         return_token_ids=request is not None and bool(request.return_token_ids),
     )

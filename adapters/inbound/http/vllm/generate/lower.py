@@ -15,6 +15,7 @@ from adapters.inbound.http.openai.sampling import (
 from adapters.inbound.http.vllm.generate.schema import GenerateRequest, SamplingParamsFields
 from application.model import ModelDefaults
 from application.requests import Continuation
+from domain.lora import LoraAdapter
 
 MOST_STOP_STRINGS = 1024
 """vLLM has no limit; each of them is looked for in every step."""
@@ -26,7 +27,11 @@ _SHARED = set(SamplingParamsFields.__struct_fields__) & set(SamplingFields.__str
 
 
 def lower(
-    body: GenerateRequest, request_id: str, defaults: ModelDefaults, headers: SchedulingHeaders = NO_HEADERS
+    body: GenerateRequest,
+    request_id: str,
+    defaults: ModelDefaults,
+    headers: SchedulingHeaders = NO_HEADERS,
+    adapter: LoraAdapter | None = None,
 ) -> Continuation:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     params = body.sampling_params
@@ -46,6 +51,7 @@ def lower(
         token_ids=body.token_ids,
         sampling=lower_sampling(fields, NEUTRAL, max_tokens=max_tokens, logprobs=params.logprobs),
         bad_words=params.bad_words or (),
+        adapter=adapter,
         scheduling=lower_scheduling(fields, headers),
         output=structs.replace(output, reads_tokens=shows_text or bool(output.stop)),
     )

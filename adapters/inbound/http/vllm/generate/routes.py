@@ -38,8 +38,9 @@ async def generate(
     silence_limit: Injected[SilenceLimit],
 ) -> ASGIApp:
     body = await read_body(request, _GENERATE, body_limit)
-    answer = answer_to(request, body, "generate-tokens-", models)
-    continuation = lower(body, answer.id, defaults, scheduling_headers(request.headers))
+    model = models.resolve(body.model)
+    answer = answer_to(request, body, "generate-tokens-", model, models.fingerprint)
+    continuation = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
     choices = await unless_gone(request.receive, generate_tokens(continuation))  # what fails here is still a status
     params = body.sampling_params
     rows = Rows(

@@ -33,7 +33,7 @@ async def render_chat(
     body_limit: Injected[BodyLimit],
 ) -> ASGIApp:
     body = await read_body(request, _CHAT, body_limit)
-    answer = answer_to(request, body, "chatcmpl-", models)
+    answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model), None)
     chat = lower_chat(body, answer.id, defaults)
     content = rendered(body, chat, await prepare.chat(chat), answer.id)
     return ASGIResponse(body=encode(content), media_type="application/json")
@@ -48,7 +48,7 @@ async def render_completions(
     body_limit: Injected[BodyLimit],
 ) -> ASGIApp:
     body = await read_body(request, _COMPLETION, body_limit)
-    answer = answer_to(request, body, "cmpl-", models)
+    answer = answer_to(request, body, "cmpl-", models.resolve(body.model), None)
     completion = lower_completion(body, answer.id, defaults)
     prepared = await prepare.completion(completion)
     ids = [answer.id] if len(prepared) == 1 else [one.request.request_id for one in prepared]
