@@ -150,16 +150,12 @@ class Derender:
         return choices, reader
 
     def _check(self, replay: Replay) -> None:
-        """The first token of a prompt may not be told."""
-        known: list[tuple[str, Sequence[int]]] = [("prompt_token_ids", replay.prompt_token_ids or ())]
-        known += [(replay.param, delta.token_ids) for delta in replay.deltas]
-        for param, token_ids in known:
+        told = [token_id for token_id in replay.prompt_token_ids or () if token_id >= 0]
+        for param, token_ids in [("prompt_token_ids", told), *((replay.param, one.token_ids) for one in replay.deltas)]:
             if len(token_ids) > self._max_model_len:
                 message = f"{param}: {len(token_ids)} tokens are more than the model's context, {self._max_model_len}."
                 raise NotGeneratedHere(message, param)
-            check_in_vocabulary(
-                param, token_ids[1:] if param == "prompt_token_ids" else token_ids, self._limits.vocab_size
-            )
+            check_in_vocabulary(param, token_ids, self._limits.vocab_size)
 
 
 def _differ(told: Sequence[int] | None, prompt: Prompt) -> bool:

@@ -14,7 +14,9 @@ from litestar import Litestar
 from msgspec import structs
 
 from adapters.bootstrap.app import build_app
+from adapters.inbound.cli.settings import HttpSettings
 from adapters.inbound.http.openapi.routes import ApiDocument
+from adapters.inbound.http.vllm.gate import SCALE_OUT
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
 from domain.errors import EngineFailure
@@ -42,13 +44,23 @@ REQUESTS = {CHAT: "ChatRequest", COMPLETIONS: "CompletionRequest"}
 @pytest.fixture(scope="module")
 def app() -> Litestar:
     engine = ScriptedEngine(steps(104, 105, alternatives=[104, 33]))
-    return build_app(container(engine), document=ApiDocument())
+    return application(engine)
 
 
 @pytest.fixture(scope="module")
-def document() -> Json:
-    body: Json = json.loads(ApiDocument().json)
+def document(app: Litestar) -> Json:
+    return told_by(app)
+
+
+def told_by(app: Litestar) -> Json:
+    body: Json = json.loads(ApiDocument(served(app)).json)
     return body
+
+
+def served(app: Litestar) -> list[str]:
+    """What is behind the gate is not there where it is closed."""
+    paths = [route.path for route in app.routes]
+    return [path for path in paths if "/abort_requests" in paths or path not in SCALE_OUT]
 
 
 def validator(document: Json, schema: Json, *, is_answer: bool = False) -> jsonschema_rs.Validator:
@@ -84,7 +96,12 @@ async def test_it_is_served(app: Litestar, document: Json) -> None:
 
 
 async def test_every_route_is_described_and_no_other(app: Litestar, document: Json) -> None:
-    routes = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
+    routes = {
+        (route.path, method.lower())
+        for route in app.routes
+        for method in route.methods
+        if method != "OPTIONS" and route.path in served(app)
+    }
     described = {(path, method) for path, operations in document["paths"].items() for method in operations}
     assert described == {(path, method) for path, method in routes if path not in UNDESCRIBED}
 
@@ -225,22 +242,19 @@ async def test_other_routes_answer_as_described(app: Litestar, document: Json) -
 class TestAdapters:
     """Of a server whose clients may load and unload them."""
 
-    document: Json = json.loads(ApiDocument(updates_adapters=True).json)
+    app: Litestar = build_app(container(LoadingEngine()), updates_adapters=True)
+    document: Json = told_by(app)
 
-    @pytest.fixture
-    def app(self) -> Litestar:
-        return build_app(container(LoadingEngine()), document=ApiDocument(updates_adapters=True), updates_adapters=True)
-
-    async def test_the_rest_of_this_module_holds(self, app: Litestar, document: Json) -> None:
-        await test_it_is_served(app, self.document)
-        await test_every_route_is_described_and_no_other(app, self.document)
+    async def test_the_rest_of_this_module_holds(self, document: Json) -> None:
+        await test_it_is_served(self.app, self.document)
+        await test_every_route_is_described_and_no_other(self.app, self.document)
         await test_it_is_openapi_and_json_schema(self.document)
         assert self.document["components"]["schemas"].keys() - document["components"]["schemas"].keys() == {
             "LoadAdapterRequest",
             "UnloadAdapterRequest",
         }
 
-    async def test_what_comes_is_described(self, app: Litestar) -> None:
+    async def test_what_comes_is_described(self) -> None:
         for path, body in (
             ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "/", "load_inplace": True}),
             ("/v1/unload_lora_adapter", {"lora_name": "a"}),
@@ -248,15 +262,65 @@ class TestAdapters:
             operation = self.document["paths"][path]["post"]
             request = validator(self.document, operation["requestBody"]["content"]["application/json"]["schema"])
             request.validate(body)
-            reply = await post(app, path, body)
+            reply = await post(self.app, path, body)
             assert reply.status_code == 200
             assert reply.headers["content-type"].partition(";")[0] in operation["responses"]["200"]["content"]
             for wrong in ({}, body | {"lora_name": ""}, body | {"lora_name": 1}, body | {"lora_path": ""}):
                 if not request.is_valid(wrong):
-                    check_answer(self.document, path, await post(app, path, wrong))
+                    check_answer(self.document, path, await post(self.app, path, wrong))
             missing = {"lora_name": "b", "lora_path": "/gone"}
             request.validate(missing)
-            check_answer(self.document, path, await post(app, path, missing))
+            check_answer(self.document, path, await post(self.app, path, missing))
+
+
+class TestScaleOut:
+    """Of a server that is one part of several."""
+
+    app: Litestar = application(
+        ScriptedEngine(steps(104, 105, alternatives=[104, 33])),
+        settings=HttpSettings(tokens_only=True, enable_tokenizer_info_endpoint=True),
+    )
+    document: Json = told_by(app)
+
+    async def test_the_rest_of_this_module_holds(self) -> None:
+        await test_it_is_served(self.app, self.document)
+        await test_every_route_is_described_and_no_other(self.app, self.document)
+        await test_it_is_openapi_and_json_schema(self.document)
+
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("sampling", [{}, {"logprobs": 1, "prompt_logprobs": 1}])
+    async def test_what_comes_of_a_round_trip_is_described(self, sampling: Json, stream: bool) -> None:
+        for path in (CHAT, COMPLETIONS):
+            asked = question(path, stream=stream, return_token_ids=True)
+            rendered = await self.checked(f"{path}/render", asked)
+            prompt = rendered if path == CHAT else rendered[0]
+            prompt["sampling_params"] |= sampling
+            await self.checked("/inference/v1/generate", prompt)
+            generated = await self.checked("/inference/v1/generate", prompt | {"stream": False})
+            told = (
+                {"stream": True, "generate_chunk": generated}
+                if stream
+                else {"generate_response": generated, "generate_responses": [generated]}
+            )
+            request = "chat_request" if path == CHAT else "completion_request"
+            await self.checked(f"{path}/derender", told | {request: asked | {"stream": False}})
+
+    async def test_what_comes_of_others_is_described(self) -> None:
+        await self.checked("/tokenize", {"prompt": "ab", "return_token_strs": True})
+        await self.checked("/tokenize", question(CHAT))
+        await self.checked("/detokenize", {"tokens": [97]})
+        for path in ("/inference/v1/abort_requests", "/abort_requests"):
+            check_answer(self.document, path, await post(self.app, path, {"request_ids": ["a"]}))
+        for path in self.document["paths"].keys() & {*SCALE_OUT, "/tokenize", "/detokenize", "/abort_requests"}:
+            check_answer(self.document, path, await post(self.app, path, {}))
+
+    async def checked(self, path: str, body: Json) -> Any:
+        schema = self.document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        validator(self.document, schema).validate(body)
+        response = await post(self.app, path, body)
+        assert response.status_code == 200, response.text
+        check_answer(self.document, path, response)
+        return None if body.get("stream") and path.endswith("generate") else response.json()
 
 
 class TestFlags:

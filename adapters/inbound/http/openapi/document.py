@@ -1,5 +1,6 @@
 """The OpenAPI document: the routes (paths.py), and the schemas of what they take and give."""
 
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -16,35 +17,53 @@ from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.models import ModelList
 from adapters.inbound.http.openai.sampling import Unbuilt
 from adapters.inbound.http.openapi.narrowing import Schema, narrow
-from adapters.inbound.http.openapi.paths import UNAUTHORIZED, adapter_paths, paths
+from adapters.inbound.http.openapi.paths import UNAUTHORIZED, paths
 from adapters.inbound.http.openapi.shapes import (
     ChatChunk,
     ChatLogprobs,
     CompletionChunk,
     CompletionLogprobs,
+    GenerateChunk,
     PromptToken,
 )
 from adapters.inbound.http.ops.version import Versions
+from adapters.inbound.http.vllm.derender.encode import DerenderedChat, DerenderedCompletion
+from adapters.inbound.http.vllm.derender.schema import (
+    DerenderChat,
+    DerenderChatChunk,
+    DerenderCompletion,
+    DerenderCompletionChunk,
+)
+from adapters.inbound.http.vllm.generate.encode import GenerateBody
+from adapters.inbound.http.vllm.generate.schema import AbortRequest, GenerateRequest, SamplingParamsFields
 from adapters.inbound.http.vllm.lora import LoadAdapterRequest, UnloadAdapterRequest
+from adapters.inbound.http.vllm.render.encode import Rendered
+from adapters.inbound.http.vllm.tokenize.encode import Detokenized, Tokenized
+from adapters.inbound.http.vllm.tokenize.schema import DetokenizeRequest, TokenizeRequest
 
 SCHEMAS = "#/components/schemas/{name}"
-REQUESTS: list[type[Struct]] = [ChatRequest, CompletionRequest]
-ADAPTER_REQUESTS: list[type[Struct]] = [LoadAdapterRequest, UnloadAdapterRequest]
+REQUESTS: list[type[Struct]] = [
+    *(ChatRequest, CompletionRequest, TokenizeRequest, DetokenizeRequest, LoadAdapterRequest, UnloadAdapterRequest),
+    *(GenerateRequest, SamplingParamsFields, AbortRequest),
+    *(DerenderChat, DerenderChatChunk, DerenderCompletion, DerenderCompletionChunk),
+]
 ANSWERS: list[type[Struct]] = [
     *(ChatBody, ChatChunk, ChatLogprobs, CompletionBody, CompletionChunk, CompletionLogprobs, PromptToken),
-    *(ModelList, Versions, ErrorEnvelope),
+    *(ModelList, Versions, ErrorEnvelope, Tokenized, Detokenized),
+    *(Rendered, GenerateBody, GenerateChunk, DerenderedChat, DerenderedCompletion),
 ]
 
 DESCRIPTION = """An OpenAI-compatible frontend for vLLM's engine. What is not listed here is answered too: a path with \
 404, a method with 405 and what is allowed, both in the envelope of every error."""
 
 
-def build(root_path: str | None, asks_for_key: bool, updates_adapters: bool) -> dict[str, Any]:
+def build(served: Sequence[str], root_path: str | None, asks_for_key: bool) -> dict[str, Any]:
+    described = {path: operations for path, operations in paths().items() if path in served}
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "Northbound", "version": version("northbound"), "description": DESCRIPTION},
-        "paths": paths() | adapter_paths() if updates_adapters else paths(),
-        "components": {"schemas": _requests(updates_adapters) | _answers()},
+        "paths": described,
+        "components": {"schemas": _needed(described, _requests() | _answers())},
     }
     if root_path:
         document["servers"] = [{"url": normalize_path(root_path)}]
@@ -58,10 +77,31 @@ def build(root_path: str | None, asks_for_key: bool, updates_adapters: bool) -> 
     return document
 
 
-def _requests(updates_adapters: bool) -> dict[str, Schema]:
-    requests = REQUESTS + ADAPTER_REQUESTS if updates_adapters else REQUESTS
-    _, components = msgspec.json.schema_components(requests, ref_template=SCHEMAS)
-    for request in requests:
+def _needed(described: Any, schemas: dict[str, Schema]) -> dict[str, Schema]:
+    """Those that the paths refer to, and those that these refer to."""
+    needed: dict[str, Schema] = {}
+    look_at = [described]
+    while look_at:
+        for name in _references(look_at.pop()):
+            if name not in needed:
+                needed[name] = schemas[name]
+                look_at.append(schemas[name])
+    return {name: schema for name, schema in schemas.items() if name in needed}
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"].rpartition("/")[2]
+        node = list(node.values())
+    if isinstance(node, list):
+        for one in node:
+            yield from _references(one)
+
+
+def _requests() -> dict[str, Schema]:
+    _, components = msgspec.json.schema_components(REQUESTS, ref_template=SCHEMAS)
+    for request in REQUESTS:
         properties = components[request.__name__]["properties"]
         properties |= {field.encode_name: _unbuilt(field) for field in structs.fields(request) if field.type == Unbuilt}
     return {name: narrow(name, component) for name, component in components.items()}

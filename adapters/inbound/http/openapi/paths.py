@@ -23,6 +23,11 @@ UNAUTHORIZED: Description = {
 
 
 def paths() -> dict[str, dict[str, Description]]:
+    """All that a server may have: which of them it has is in its flags."""
+    return _openai_paths() | _adapter_paths() | vllm_paths()
+
+
+def _openai_paths() -> dict[str, dict[str, Description]]:
     return {
         "/v1/chat/completions": {
             "post": _generation("Answers a conversation", "chat_completions", "ChatRequest", "ChatBody", "ChatChunk")
@@ -68,7 +73,7 @@ def paths() -> dict[str, dict[str, Description]]:
     }
 
 
-def adapter_paths() -> dict[str, dict[str, Description]]:
+def _adapter_paths() -> dict[str, dict[str, Description]]:
     """Of a server whose clients may load and unload adapters."""
     failures = {"500": _error("The engine cannot load it."), "503": _error("The server is shutting down.")}
     loads = _update("Loads an adapter", "load_lora_adapter", "LoadAdapterRequest", "There is none at the path.")
@@ -142,3 +147,86 @@ def _json(description: str, name: str) -> Description:
 
 def _ref(name: str) -> Description:
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def vllm_paths() -> dict[str, dict[str, Description]]:
+    generate = _generation("Goes on with tokens", "generate", "GenerateRequest", "GenerateBody", "GenerateChunk")
+    return {
+        "/tokenize": _call("A text or a conversation in tokens", "tokenize", "TokenizeRequest", "Tokenized"),
+        "/detokenize": _call("What tokens read as", "detokenize", "DetokenizeRequest", "Detokenized"),
+        "/tokenizer_info": {
+            "get": {
+                "summary": "How the tokenizer is configured",
+                "operationId": "tokenizer_info",
+                "responses": {
+                    "200": {
+                        "description": "About what its tokenizer_config.json says.",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    }
+                },
+            }
+        },
+        "/v1/chat/completions/render": _call(
+            "A conversation, to generate from", "render_chat", "ChatRequest", "Rendered"
+        ),
+        "/v1/completions/render": _call(
+            "Texts, to generate from",
+            "render_completions",
+            "CompletionRequest",
+            {"type": "array", "items": _ref("Rendered")},
+        ),
+        "/inference/v1/generate": {"post": generate},
+        "/inference/v1/abort_requests": _abort("abort_requests"),
+        "/abort_requests": _abort("abort_requests_unguarded"),
+        "/v1/chat/completions/derender": _call(
+            "Generated tokens as an answer to a conversation",
+            "derender_chat",
+            ["DerenderChat", "DerenderChatChunk"],
+            ["ChatBody", "DerenderedChat"],
+        ),
+        "/v1/completions/derender": _call(
+            "Generated tokens as a completion",
+            "derender_completions",
+            ["DerenderCompletion", "DerenderCompletionChunk"],
+            ["CompletionBody", "DerenderedCompletion"],
+        ),
+    }
+
+
+def _call(
+    summary: str, name: str, takes: str | list[str], gives: str | list[str] | Description
+) -> dict[str, Description]:
+    return {
+        "post": {
+            "summary": summary,
+            "operationId": name,
+            "requestBody": {"required": True, "content": {"application/json": {"schema": _one_of(takes)}}},
+            "responses": {
+                "200": {"description": "Done.", "content": {"application/json": {"schema": _one_of(gives)}}},
+                "400": _error("The request cannot be served; `param` names the field, where there is one."),
+                "404": _error("The model is not served here."),
+                "413": _error("The body is larger than this server takes."),
+            },
+        }
+    }
+
+
+def _abort(name: str) -> dict[str, Description]:
+    return {
+        "post": {
+            "summary": "Ends generations by the ids of their requests",
+            "operationId": name,
+            "requestBody": _body("AbortRequest"),
+            "responses": {
+                "200": {"description": "None of them runs any more."},
+                "400": _error("The request cannot be served; `param` names the field, where there is one."),
+                "413": _error("The body is larger than this server takes."),
+            },
+        }
+    }
+
+
+def _one_of(names: str | list[str] | Description) -> Description:
+    if isinstance(names, dict):
+        return names
+    return _ref(names) if isinstance(names, str) else {"anyOf": [_ref(name) for name in names]}

@@ -3,7 +3,7 @@
 A field that a chunk may leave out is typed with UnsetType; every other one is always there.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -103,3 +103,24 @@ class CompletionChunkChoice(Struct, kw_only=True):
 class CompletionChunk(Chunk, kw_only=True):
     object: Literal["text_completion"]
     choices: list[CompletionChunkChoice]
+
+
+class GenerateChunkChoice(Struct, kw_only=True):
+    index: int
+    finish_reason: FinishReason | None
+    stop_reason: StopReason | None
+    token_ids: list[int]
+    routed_experts: None
+    sampling_mask: None
+    weight_versions: None
+    text: str | UnsetType = UNSET
+    logprobs: dict[str, Any] | None
+
+
+class GenerateChunk(Struct, kw_only=True):
+    request_id: str
+    usage: StreamUsage | None
+    prompt_token_ids: list[int] | UnsetType = UNSET
+    prompt_logprobs: list[dict[str, PromptToken] | None] | UnsetType = UNSET
+    output_mode: str
+    choices: list[GenerateChunkChoice]

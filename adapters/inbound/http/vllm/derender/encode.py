@@ -15,15 +15,15 @@ from domain.detokenizer import ReadingState
 from domain.generation import FinishReason, StopReason
 
 
-class MessageDelta(Struct, kw_only=True):
+class MessageInPart(Struct, kw_only=True):
     role: str | None
     content: str | None
     reasoning: None = None
 
 
-class ChatChoice(Struct, kw_only=True):
+class ChatChoiceInPart(Struct, kw_only=True):
     index: int
-    delta: MessageDelta
+    delta: MessageInPart
     logprobs: Raw | None
     finish_reason: FinishReason | None
     stop_reason: StopReason | None
@@ -35,7 +35,7 @@ class ChatChunkBody(Struct, kw_only=True):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     created: int
     model: str
-    choices: Sequence[ChatChoice]
+    choices: Sequence[ChatChoiceInPart]
     usage: Usage | None
     system_fingerprint: str | None
     prompt_token_ids: Sequence[int] | None = None
@@ -43,7 +43,7 @@ class ChatChunkBody(Struct, kw_only=True):
     metrics: None = None
 
 
-class CompletionChoice(Struct, kw_only=True):
+class CompletionChoiceInPart(Struct, kw_only=True):
     index: int
     text: str
     logprobs: Raw | None
@@ -58,14 +58,19 @@ class CompletionChunkBody(Struct, kw_only=True):
     object: Literal["text_completion"] = "text_completion"
     created: int
     model: str
-    choices: Sequence[CompletionChoice]
+    choices: Sequence[CompletionChoiceInPart]
     usage: Usage | None
     system_fingerprint: str | None
     metrics: None = None
 
 
-class Derendered(Struct, kw_only=True):
-    chunk: ChatChunkBody | CompletionChunkBody
+class DerenderedChat(Struct, kw_only=True):
+    chunk: ChatChunkBody
+    stream_state: StreamState
+
+
+class DerenderedCompletion(Struct, kw_only=True):
+    chunk: CompletionChunkBody
     stream_state: StreamState
 
 
@@ -103,14 +108,14 @@ def state_after(state: ReadingState) -> StreamState:
 
 def chat_choice(
     reply: Reply, chunk: Chunk, index: int, answer: Answer, rows: ChatRows, *, is_first: bool
-) -> ChatChoice:
+) -> ChatChoiceInPart:
     delta, logprobs = chunk.delta, rows.logprobs()
     if logprobs:
         logprobs.add(delta.scored)
     content = reply.echo + delta.text if is_first else delta.text
-    return ChatChoice(
+    return ChatChoiceInPart(
         index=index,
-        delta=MessageDelta(role=reply.role if is_first else None, content=content or None),
+        delta=MessageInPart(role=reply.role if is_first else None, content=content or None),
         logprobs=raw(logprobs.take() if logprobs else None),
         finish_reason=delta.finish_reason,
         stop_reason=delta.stop_reason,
@@ -120,12 +125,12 @@ def chat_choice(
 
 def completion_choice(
     chunk: Chunk, index: int, answer: Answer, rows: CompletionRows, *, is_first: bool
-) -> CompletionChoice:
+) -> CompletionChoiceInPart:
     delta, generation = chunk.delta, chunk.choices.generations[0]
     encoder = ChoiceEncoder(index, generation, rows)
     text = encoder.add(delta)
     shows_prompt = is_first and (answer.return_token_ids or generation.echo is not None)
-    return CompletionChoice(
+    return CompletionChoiceInPart(
         index=index,
         text=text,
         logprobs=raw(encoder.logprobs_json()),

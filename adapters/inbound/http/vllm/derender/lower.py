@@ -1,7 +1,7 @@
 """What is to be shown, as the service takes it. Knows no server option."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, dropwhile
 
 from adapters.inbound.http.openai.chat.lower import lower as lower_chat_request
 from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest
@@ -23,7 +23,7 @@ from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 
 NOT_TOLD = -1
-"""The id of a prompt's first token, where only the scores of the others tell what they are."""
+"""The id of a prompt's first tokens, where only the scores of the others tell what they are."""
 
 Row = list[tuple[int, float]]
 """An id with its logprob for each rank, behind the token itself. One that is the token's own repeats it: what stands
@@ -107,7 +107,7 @@ def _replay(
         rows = _prompt_rows(scores, param)
         prompt_columns = _columns(rows, [next(iter(score.values())).rank for score in scores if score])
         if ids is None or len(ids) != len(scores):
-            ids = [NOT_TOLD, *(row[0][0] for row in rows)]
+            ids = [NOT_TOLD] * (len(scores) - len(rows)) + [row[0][0] for row in rows]
     details = None if generated.usage is None else generated.usage.prompt_tokens_details
     deltas = [
         TokenDelta(
@@ -159,9 +159,10 @@ def _row(token_id: int, logprob: float, others: Iterable[tuple[int, float, int |
 
 
 def _prompt_rows(scores: PromptScores, param: str) -> list[Row]:
-    """Of all but the first token, which has none."""
-    if not scores or scores[0] is not None or not all(scores[1:]):
-        raise InvalidField(f"{param}: prompt_logprobs must be null for the first token, and only for it.", param)
+    """Of all tokens but those at the start that have no scores: the first, at least."""
+    scored = list(dropwhile(lambda score: score is None, scores))
+    if len(scored) == len(scores) or not all(scored):
+        raise InvalidField(f"{param}: prompt_logprobs must be null for the first tokens, and only for them.", param)
     rows = []
     for score in scores:
         if score:

@@ -21,7 +21,8 @@ from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.vllm.derender.encode import (
     ChatChunkBody,
     CompletionChunkBody,
-    Derendered,
+    DerenderedChat,
+    DerenderedCompletion,
     chat_choice,
     completion_choice,
     ends,
@@ -105,7 +106,7 @@ async def _chat_chunk(
     models: ServedModels,
     defaults: ModelDefaults,
     displays: TokenDisplays,
-) -> Derendered:
+) -> DerenderedChat:
     generated, state = body.generate_chunk, body.stream_state or StreamState()
     answer = _answer(models, body.model, generated, body.chat_request)
     chunk = ChatChunkBody(
@@ -119,7 +120,7 @@ async def _chat_chunk(
     replay = lower_chunk(body)
     chat = lower_chat(body.chat_request, answer.id, defaults)
     if not generated.choices or state.stopped_by is not None:
-        return Derendered(chunk=chunk, stream_state=state)
+        return DerenderedChat(chunk=chunk, stream_state=state)
     reply, step = await derender.chat_chunk(chat, replay, lower_state(body.stream_state))
     rows = chat_rows(body.chat_request, replay, step.choices, displays)
     is_first = not state.role_sent
@@ -127,7 +128,7 @@ async def _chat_chunk(
     if is_first:
         chunk.prompt_token_ids = replay.prompt_token_ids if answer.return_token_ids else None
         chunk.prompt_text = reply.prompt_text
-    return Derendered(chunk=chunk, stream_state=state_after(step.state))
+    return DerenderedChat(chunk=chunk, stream_state=state_after(step.state))
 
 
 async def _completion_chunk(
@@ -136,7 +137,7 @@ async def _completion_chunk(
     models: ServedModels,
     defaults: ModelDefaults,
     displays: TokenDisplays,
-) -> Derendered:
+) -> DerenderedCompletion:
     generated, state = body.generate_chunk, body.stream_state or StreamState()
     answer = _answer(models, body.model, generated, body.completion_request)
     replay = lower_chunk(body)
@@ -155,12 +156,12 @@ async def _completion_chunk(
         system_fingerprint=answer.fingerprint if ends(generated) else None,
     )
     if not generated.choices or state.stopped_by is not None:
-        return Derendered(chunk=chunk, stream_state=state)
+        return DerenderedCompletion(chunk=chunk, stream_state=state)
     step = await derender.completion_chunk(completion, replay, lower_state(body.stream_state))
     rows = completion_rows(body.completion_request, [replay], step.choices, displays)
     is_first = body.stream_state is None
     chunk.choices = [completion_choice(step, generated.choices[0].index, answer, rows, is_first=is_first)]
-    return Derendered(chunk=chunk, stream_state=state_after(step.state))
+    return DerenderedCompletion(chunk=chunk, stream_state=state_after(step.state))
 
 
 async def _read(
@@ -188,5 +189,5 @@ def _answer(
     )
 
 
-def _json(derendered: Derendered) -> ASGIResponse:
+def _json(derendered: DerenderedChat | DerenderedCompletion) -> ASGIResponse:
     return ASGIResponse(body=encode(derendered), media_type="application/json")

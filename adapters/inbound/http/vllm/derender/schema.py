@@ -24,7 +24,7 @@ class Position(ScoredId, kw_only=True):
     top_logprobs: list[ScoredId] = []
 
 
-class Logprobs(Struct, kw_only=True):
+class IdLogprobs(Struct, kw_only=True):
     content: list[Position] | None = None
 
 
@@ -33,7 +33,7 @@ class GeneratedChoice(Struct, kw_only=True):
     finish_reason: FinishReason | None = None
     stop_reason: Int64 | str | None = None
     token_ids: list[TokenId] | None = None
-    logprobs: Logprobs | None = None
+    logprobs: IdLogprobs | None = None
 
 
 class GeneratedUsage(Struct, kw_only=True):

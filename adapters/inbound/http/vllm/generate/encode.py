@@ -70,7 +70,7 @@ class Form(Struct, frozen=True):
         return "text" if self.shows_text else "tokens"
 
 
-class Choice(Struct, kw_only=True):
+class GenerateChoice(Struct, kw_only=True):
     index: int
     finish_reason: FinishReason | None
     stop_reason: StopReason | None
@@ -95,7 +95,7 @@ class GenerateBody(Struct, kw_only=True):
     kv_transfer_params: Mapping[str, Any] | None
     ec_transfer_params: Mapping[str, Any] | None
     output_mode: str
-    choices: list[Choice]
+    choices: list[GenerateChoice]
 
 
 async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
@@ -124,7 +124,7 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
             ec_transfer_params=choices.transfer.ec,
             output_mode=form.output_mode,
             choices=[
-                Choice(
+                GenerateChoice(
                     index=index,
                     finish_reason=last[index].finish_reason,
                     stop_reason=last[index].stop_reason,
@@ -161,7 +161,7 @@ class GenerateChunks:
             return b""
         if logprobs:
             logprobs.add(delta.scored)
-        choice = Choice(
+        choice = GenerateChoice(
             index=index,
             finish_reason=delta.finish_reason,
             stop_reason=delta.stop_reason,
