@@ -89,6 +89,8 @@ class Chat(TextRequest, frozen=True, kw_only=True):
     """A conversation to answer, and how."""
 
     conversation: Conversation
+    prompt_token_ids: Sequence[int] | None = None
+    """The prompt, where it is known already."""
     echo: bool = False
     """Repeat the final message before the answer, if it is of who answers."""
     return_prompt_text: bool = False

@@ -44,12 +44,16 @@ from application.services.running import Running
 from application.services.tokenize import Tokenize
 
 DEFAULTS = HttpSettings()
+ENDS: list[HTTPRouteHandler] = [render_chat, render_completions, derender_chat, derender_completions]
+"""Of a generation by tokens."""
 
 
-def build_server_app(container: Container, settings: HttpSettings, *, updates_adapters: bool = False) -> ASGIApp:
+def build_server_app(
+    container: Container, settings: HttpSettings, *, updates_adapters: bool = False, generates: bool = True
+) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    app: ASGIApp = build_app(container, settings, updates_adapters=updates_adapters)
+    app: ASGIApp = build_app(container, settings, updates_adapters=updates_adapters, generates=generates)
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -71,24 +75,11 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
 
 
 def _handlers(settings: HttpSettings, updates_adapters: bool) -> list[HTTPRouteHandler]:
-    handlers: list[HTTPRouteHandler] = [
-        chat_completions,
-        completions,
-        list_models,
-        tokenize,
-        detokenize,
-        health,
-        version,
-        metrics,
-    ]
-    if settings.enable_tokenizer_info_endpoint:
-        handlers.append(tokenizer_info)
+    handlers = [chat_completions, completions, metrics, *_everywhere(settings)]
     if updates_adapters:
         handlers += [load_lora_adapter, unload_lora_adapter]
-    if not settings.disable_fastapi_docs:
-        handlers += [openapi_json, docs, redoc]
     if settings.serves_scale_out:
-        handlers += [render_chat, render_completions, generate, abort_requests, derender_chat, derender_completions]
+        handlers += [*ENDS, generate, abort_requests]
     else:
         handlers.append(closed)
     if settings.tokens_only:
@@ -96,10 +87,26 @@ def _handlers(settings: HttpSettings, updates_adapters: bool) -> list[HTTPRouteH
     return handlers
 
 
-def build_app(container: Container, settings: HttpSettings = DEFAULTS, *, updates_adapters: bool = False) -> Litestar:
+def _without_engine(settings: HttpSettings) -> list[HTTPRouteHandler]:
+    return [*ENDS, *_everywhere(settings)]
+
+
+def _everywhere(settings: HttpSettings) -> list[HTTPRouteHandler]:
+    handlers = [list_models, tokenize, detokenize, health, version]
+    if settings.enable_tokenizer_info_endpoint:
+        handlers.append(tokenizer_info)
+    if not settings.disable_fastapi_docs:
+        handlers += [openapi_json, docs, redoc]
+    return handlers
+
+
+def build_app(
+    container: Container, settings: HttpSettings = DEFAULTS, *, updates_adapters: bool = False, generates: bool = True
+) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start. With `updates_adapters`, clients may load and unload adapters."""
-    handlers = _handlers(settings, updates_adapters)
+    so that a missing wire is a failed start. With `updates_adapters`, clients may load and unload adapters;
+    unless it `generates`, there is no engine, and nothing that needs one."""
+    handlers = _handlers(settings, updates_adapters) if generates else _without_engine(settings)
     served = [path for handler in handlers if handler is not closed for path in handler.paths]
     document = ApiDocument(served, settings.root_path, asks_for_key=bool(settings.api_key))
 

@@ -7,9 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from msgspec import Struct
 
 from adapters.bootstrap.models import Model
-from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, ServeSettings
+from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, RenderSettings, ServeSettings
 from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.mock_engine.engine import MockEngine
+from adapters.outbound.no_engine.engine import NoEngine
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.connect import connect_external, connect_managed, connect_supervised
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, run_emulator
@@ -30,7 +31,9 @@ class OpenEngine(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_engine(settings: ServeSettings | FrontendSettings, model: Model) -> AsyncIterator[OpenEngine]:
+async def open_engine(
+    settings: ServeSettings | RenderSettings | FrontendSettings, model: Model
+) -> AsyncIterator[OpenEngine]:
     """Raises EngineFailure when it does not come up. Opening may take minutes and may be cancelled at any time."""
     if isinstance(settings, ServeSettings) and settings.engine == "mock":
         max_model_len = settings.model.max_model_len or MOCK_MAX_MODEL_LEN
@@ -42,6 +45,12 @@ async def open_engine(settings: ServeSettings | FrontendSettings, model: Model) 
             yield OpenEngine(mock, mock, asyncio.Event())
         finally:
             await mock.aclose()
+    elif isinstance(settings, RenderSettings):
+        context_length = settings.model.max_model_len or model.context_length
+        if context_length is None:
+            raise EngineFailure(f"{model.root} does not say how long its context is: give --max-model-len.")
+        none = NoEngine(context_length)
+        yield OpenEngine(none, none, asyncio.Event())
     else:
         async with _connect(settings) as core:
             yield OpenEngine(core, core, core.died)

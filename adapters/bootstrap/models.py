@@ -27,6 +27,8 @@ class Model(Struct, frozen=True, kw_only=True):
     chat_renderer: ChatRenderer
     defaults: ModelDefaults
     limits: ModelLimits
+    context_length: int | None = None
+    """Tokens that it was made for, if it says so."""
     tokenizer_configuration: Mapping[str, Any]
     """What the tokenizer's own configuration says."""
     is_bytes: bool = False
@@ -74,6 +76,7 @@ def load_model(settings: ModelSettings) -> Model:
             chat_template_kwargs=settings.default_chat_template_kwargs or {},
             trust_request_chat_template=settings.trust_request_chat_template,
         ),
+        context_length=facts.context_length,
         limits=ModelLimits(
             vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs, max_output_tokens=facts.max_output_tokens
         ),

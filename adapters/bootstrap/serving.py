@@ -8,6 +8,7 @@ from typing import Any
 
 import uvloop
 from dependency_injector import providers
+from litestar.types import ASGIApp
 
 from adapters.bootstrap.addresses import address_of, adopt, bind, listen
 from adapters.bootstrap.app import build_server_app
@@ -17,14 +18,14 @@ from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.lora_modules import load_modules
 from adapters.bootstrap.models import Model, load_model
 from adapters.bootstrap.stopping import STOPPING, ignore_being_told
-from adapters.inbound.cli.settings import FrontendSettings, ServeSettings, server_options
+from adapters.inbound.cli.settings import FrontendSettings, RenderSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 
 logger = logging.getLogger("northbound")
 
-Settings = ServeSettings | FrontendSettings
+Settings = ServeSettings | RenderSettings | FrontendSettings
 
 
 def serve(settings: Settings) -> int:
@@ -36,6 +37,7 @@ def serve(settings: Settings) -> int:
     """
     with _listening_socket(settings) as bound:
         model = load_model(settings.model)
+        logger.debug("loaded the tokenizer of %s", model.root)
         status = uvloop.run(_serve(settings, model, bound))
     ignore_being_told()
     return status
@@ -64,7 +66,8 @@ async def _open(stack: AsyncExitStack, settings: Settings, model: Model) -> tupl
     """An engine with its adapters, and everything around it."""
     engine = await stack.enter_async_context(open_engine(settings, model))
     container = build_container(settings, model, engine)
-    await load_modules(container.adapters(), settings.lora.lora_modules, settings.handshake.engine_ready_timeout_s)
+    if not isinstance(settings, RenderSettings):
+        await load_modules(container.adapters(), settings.lora.lora_modules, settings.handshake.engine_ready_timeout_s)
     return engine, container
 
 
@@ -72,7 +75,7 @@ async def _serve_until(
     stop: asyncio.Event, settings: Settings, container: Container, engine: OpenEngine, bound: socket.socket
 ) -> int:
     server = HttpServer(
-        build_server_app(container, settings.http, updates_adapters=settings.lora.allows_updating),
+        _app(container, settings),
         bound,
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
@@ -93,6 +96,12 @@ async def _serve_until(
     await engine.core.aclose()  # what still runs is aborted, and its client told
     await serving
     return 1 if ends_with_engine and engine.died.is_set() and not stop.is_set() else 0
+
+
+def _app(container: Container, settings: Settings) -> ASGIApp:
+    if isinstance(settings, RenderSettings):
+        return build_server_app(container, settings.http, generates=False)
+    return build_server_app(container, settings.http, updates_adapters=settings.lora.allows_updating)
 
 
 def build_container(settings: Settings, model: Model, engine: OpenEngine) -> Container:

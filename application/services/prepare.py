@@ -49,8 +49,13 @@ class Prepare:
 
     async def chat(self, chat: Chat) -> Prepared:
         """Raises RequestError for what this model does not take, as the others do."""
-        prompt = await self._render.conversation(chat.conversation)
-        fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
+        if chat.prompt_token_ids is None:
+            prompt, param = await self._render.conversation(chat.conversation), "messages"
+        else:
+            # Same as vLLM: what is known already is cut already, too.
+            prompt, param = Prompt(chat.prompt_token_ids), "kv_transfer_params"
+            chat = msgspec.structs.replace(chat, truncation=None)
+        fields = FieldNames(prompt=param, alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
         [prepared] = self._prepared(chat, {chat.request_id: prompt}, fields)
         return prepared
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
-from adapters.inbound.cli.command_flags import FRONTEND, MOCK_ENGINE, SERVE
+from adapters.inbound.cli.command_flags import FRONTEND, MOCK_ENGINE, RENDER, SERVE
 from adapters.inbound.cli.flags import SHARED, Flag
 from adapters.inbound.cli.parse import parse
 from tests.cli.commands import Refusals
@@ -28,12 +28,13 @@ def test_version(capsys: pytest.CaptureFixture[str], flag: str) -> None:
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     text = shown(capsys, flag)
-    for command in ("serve [MODEL]", "frontend", "mock-engine", "--version"):
+    for command in ("serve [MODEL]", "render MODEL", "frontend", "mock-engine", "--version"):
         assert f"\n  {command} " in text or f", {command} " in text
 
 
 @pytest.mark.parametrize(
-    ("command", "flags"), [("serve", (*SHARED, *SERVE)), ("frontend", FRONTEND), ("mock-engine", MOCK_ENGINE)]
+    ("command", "flags"),
+    [("serve", (*SHARED, *SERVE)), ("render", RENDER), ("frontend", FRONTEND), ("mock-engine", MOCK_ENGINE)],
 )
 def test_help_of_a_command_lists_each_of_its_flags(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, flags: tuple[Flag, ...]
@@ -62,9 +63,12 @@ def test_help_of_serve_is_grouped_and_shows_defaults(
 @pytest.mark.parametrize(
     ("argv", "problem"),
     [
-        ([], "no command: expected serve, frontend or mock-engine; see `northbound --help`"),
-        (["run"], "no command 'run': expected serve, frontend or mock-engine; see `northbound --help`"),
-        (["--port", "1"], "no command '--port': expected serve, frontend or mock-engine; see `northbound --help`"),
+        ([], "no command: expected serve, render, frontend or mock-engine; see `northbound --help`"),
+        (["run"], "no command 'run': expected serve, render, frontend or mock-engine; see `northbound --help`"),
+        (
+            ["--port", "1"],
+            "no command '--port': expected serve, render, frontend or mock-engine; see `northbound --help`",
+        ),
     ],
 )
 def test_no_command(refused: Refusals, argv: list[str], problem: str) -> None:

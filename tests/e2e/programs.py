@@ -48,6 +48,9 @@ class Programs:
         port = free_port()
         return self.serve_external(port, *words), self.mock_engine(port, *engine)
 
+    def render(self, *words: str) -> "Server":
+        return self._start(Server, "render", self.model, *words)
+
     def frontend(self, *words: str, pass_fds: Sequence[int]) -> "Server":
         return self._start(Server, "frontend", *words, pass_fds=pass_fds)
 

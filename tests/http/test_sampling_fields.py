@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from adapters.outbound.byte_tokenizer.tokenizer import VOCAB_SIZE
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.ports.tokenizer import Tokenizer
@@ -11,7 +12,7 @@ from domain.generation import FinishReason, GenerationRequest
 from domain.sampling import RepetitionDetection
 from tests.fakes.tokenizers import byte_level_bpe, gemma_bpe
 from tests.http.answers import answer, error_of
-from tests.http.serving import CHAT, application, by_endpoint, post, question
+from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question
 
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 
@@ -289,11 +290,23 @@ class TestExtensions:
         request = await asked(path, vllm_xargs={}, kv_transfer_params={}, ec_transfer_params={})
         assert request.sampling.extra_args is None
 
-    @by_endpoint
-    @pytest.mark.parametrize("ids", [[1, 2], [], "x"])
-    async def test_prompt_token_ids_are_refused_by_name(self, path: str, ids: Any) -> None:
-        message = await refused(path, kv_transfer_params={"do_remote_prefill": True, "prompt_token_ids": ids})
-        assert "prompt_token_ids" in message
+    async def test_prompt_token_ids_are_the_prompt_of_a_conversation(self) -> None:
+        kv = {"do_remote_prefill": True, "prompt_token_ids": [97, 98, 99]}
+        request = await asked(CHAT, kv_transfer_params=kv, truncate_prompt_tokens=2)
+        assert list(request.prompt_token_ids) == [97, 98, 99]
+        assert request.sampling.extra_args == {"kv_transfer_params": {"do_remote_prefill": True}}
+
+    @pytest.mark.parametrize(("path", "echo"), [(CHAT, True), (COMPLETIONS, False)])
+    async def test_prompt_token_ids_that_are_of_no_use(self, path: str, echo: bool) -> None:
+        """An echo repeats messages, which are rendered; completions take token ids in a field of their own."""
+        plain = await asked(path, echo=echo)
+        request = await asked(path, echo=echo, kv_transfer_params={"prompt_token_ids": [97, 98], "a": 1})
+        assert list(request.prompt_token_ids) == list(plain.prompt_token_ids)
+        assert request.sampling.extra_args == {"kv_transfer_params": {"a": 1}}
+
+    @pytest.mark.parametrize("ids", [[], "x", 5, {}, [-1], [1.5], ["1"], [True], [None], [VOCAB_SIZE], [97] * 8192])
+    async def test_prompt_token_ids_that_are_none(self, ids: Any) -> None:
+        await refused(CHAT, kv_transfer_params={"prompt_token_ids": ids})
 
     @by_endpoint
     async def test_prompt_token_ids_that_are_null(self, path: str) -> None:

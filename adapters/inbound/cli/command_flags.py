@@ -1,6 +1,6 @@
 """The flags of one command alone."""
 
-from adapters.inbound.cli.flags import Flag
+from adapters.inbound.cli.flags import SHARED, Flag
 from adapters.inbound.cli.kinds import DESCRIPTOR, PORT, TOKENS, choice, integer, number, text
 
 SERVE = (
@@ -67,6 +67,14 @@ SERVE = (
         help="how long the mock engine takes per token",
     ),
 )
+
+RENDER = tuple(
+    flag
+    for flag in SHARED
+    if flag.needs in ("", "MODEL")
+    and flag.name not in ("enable-scale-out", "tokens-only", "enable-lora", "lora-modules")
+)
+"""Of what `serve` takes, all that is not about engines."""
 
 FRONTEND = (
     Flag(name="listen-fd", kind=DESCRIPTOR, group="vLLM hands over", required=True, help="the bound HTTP socket"),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from adapters.inbound.cli.arguments import Arguments
-from adapters.inbound.cli.command_flags import FRONTEND, MOCK_ENGINE, SERVE
+from adapters.inbound.cli.command_flags import FRONTEND, MOCK_ENGINE, RENDER, SERVE
 from adapters.inbound.cli.flags import GROUPS, SHARED, Flag
 from adapters.inbound.cli.settings import (
     HandshakeSettings,
@@ -27,6 +27,7 @@ An OpenAI-compatible HTTP frontend for vLLM's engine.
 
 commands:
   serve [MODEL]   serve a model: start its engine, wait for engines started elsewhere, or use a mock engine
+  render MODEL    render and derender for engines elsewhere, without one
   frontend        be the frontend of `vllm serve`, which starts this command itself
   mock-engine     be an engine, as far as a frontend can tell, in a process of its own
 
@@ -55,6 +56,10 @@ Serves HTTP for the engines of a running `vllm serve`, which starts this command
 
   VLLM_USE_RUST_FRONTEND=1 VLLM_RUST_FRONTEND_PATH=$(which northbound) vllm serve MODEL
 """
+_RENDER_DESCRIPTION = """\
+Renders requests to tokens for engines elsewhere, and derenders what they generate. It needs MODEL's tokenizer and
+config, and neither its weights nor an engine.
+"""
 _MOCK_ENGINE_DESCRIPTION = """\
 Speaks an engine core's side of vLLM's protocol without a model: output is a function of prompt and seed.
 """
@@ -64,6 +69,15 @@ Speaks an engine core's side of vLLM's protocol without a model: output is a fun
 def serve_parser() -> Arguments:
     parser = _parser("serve [MODEL] [flags] [-- engine flags]", _SERVE_DESCRIPTION, _SERVE_EPILOG)
     _add(parser, (*SHARED, *SERVE), (HttpSettings, ModelSettings, LoraSettings, HandshakeSettings, ServeSettings))
+    for flag in VLLM_FLAGS:
+        parser.add_vllm_flag(flag)
+    return parser
+
+
+@cache
+def render_parser() -> Arguments:
+    parser = _parser("render MODEL [flags]", _RENDER_DESCRIPTION, "")
+    _add(parser, RENDER, (HttpSettings, ModelSettings))
     for flag in VLLM_FLAGS:
         parser.add_vllm_flag(flag)
     return parser

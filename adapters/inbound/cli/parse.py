@@ -7,12 +7,13 @@ from importlib.metadata import version
 from adapters.inbound.cli.command_flags import MOCK_ENGINE
 from adapters.inbound.cli.commands import OVERVIEW, mock_engine_parser
 from adapters.inbound.cli.frontend import read_frontend
+from adapters.inbound.cli.render import read_render
 from adapters.inbound.cli.serve import read_serve
-from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, ServeSettings
+from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, RenderSettings, ServeSettings
 from adapters.inbound.cli.shared import fill
 from adapters.inbound.cli.usage import UsageError
 
-Settings = ServeSettings | FrontendSettings | MockEngineSettings
+Settings = ServeSettings | RenderSettings | FrontendSettings | MockEngineSettings
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
@@ -33,6 +34,8 @@ def _parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     match command:
         case "serve":
             return read_serve(words, environ)
+        case "render":
+            return read_render(words, environ)
         case "frontend":
             return read_frontend(words, environ)
         case "mock-engine":
@@ -45,7 +48,7 @@ def _parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
             raise SystemExit(0)
         case _:
             problem = f"no command {command!r}" if command else "no command"
-            raise UsageError(f"{problem}: expected serve, frontend or mock-engine; see `northbound --help`")
+            raise UsageError(f"{problem}: expected serve, render, frontend or mock-engine; see `northbound --help`")
 
 
 def _read_mock_engine(words: Sequence[str]) -> MockEngineSettings:

@@ -27,11 +27,11 @@ def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSetting
     parser = serve_parser()
     words, untouched = _split_at_dashes(words)
     words = with_config_file(words)
-    model, words = _split_at_model(words)
-    given, passed_on = _read(parser, words)
+    model, words = split_at_model(words)
+    given, passed_on = read_known(parser, words)
     if "config" in given:
         raise UsageError("--config: there is one already")
-    model, passed_on = _model(model, given, passed_on)
+    model, passed_on = model_and_rest(model, given, passed_on)
     _check_untouched(parser, untouched)
     refuse_unbuilt(environ)
 
@@ -60,13 +60,13 @@ def _split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:at]), list(words[at + 1 :])
 
 
-def _split_at_model(words: list[str]) -> tuple[str | None, list[str]]:
+def split_at_model(words: list[str]) -> tuple[str | None, list[str]]:
     if words and not words[0].startswith("-"):
         return words[0], words[1:]
     return None, words
 
 
-def _read(parser: Arguments, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def read_known(parser: Arguments, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     given, rest = parser.read(words)
     for flag in VLLM_FLAGS:
         if flag.key in given:
@@ -75,7 +75,7 @@ def _read(parser: Arguments, words: Sequence[str]) -> tuple[dict[str, Any], list
     return given, rest
 
 
-def _model(first: str | None, given: Mapping[str, Any], rest: list[str]) -> tuple[str | None, list[str]]:
+def model_and_rest(first: str | None, given: Mapping[str, Any], rest: list[str]) -> tuple[str | None, list[str]]:
     """MODEL, wherever it was given, and the words left. A word after a flag that is not known here is that flag's."""
     # Same as vLLM: MODEL may follow flags whose values are known, and --model stands for it.
     if first is None and rest and not rest[0].startswith("-"):
@@ -92,7 +92,7 @@ def _model(first: str | None, given: Mapping[str, Any], rest: list[str]) -> tupl
 
 def _check_untouched(parser: Arguments, words: Sequence[str]) -> None:
     """An engine takes the frontend's flags too, and ignores them: an API key, say, would guard nothing."""
-    given, _ = _read(parser, words)
+    given, _ = read_known(parser, words)
     for flag in _FLAGS:
         if flag.key in given and not flag.for_engine:
             raise UsageError(f"--{flag.name} is not for the engine: give it before --")

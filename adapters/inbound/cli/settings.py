@@ -164,6 +164,13 @@ class FrontendSettings(Struct, frozen=True, kw_only=True):
     data_parallel_size: int
 
 
+class RenderSettings(Struct, frozen=True, kw_only=True):
+    """`northbound render`"""
+
+    http: HttpSettings
+    model: ModelSettings
+
+
 class MockEngineSettings(Struct, frozen=True, kw_only=True):
     """`northbound mock-engine`"""
 
@@ -181,9 +188,11 @@ class MockEngineSettings(Struct, frozen=True, kw_only=True):
     """The version it claims. None: one that Northbound knows."""
 
 
-def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
+def server_options(settings: ServeSettings | RenderSettings | FrontendSettings) -> ServerOptions:
     """The defaults of the response stage."""
     model = settings.model
+    # of an engine elsewhere nothing is known
+    knows_engine = not isinstance(settings, RenderSettings) or model.fingerprint_mode == "custom"
     return ServerOptions(
         default_return_tokens_as_token_ids=settings.model.return_tokens_as_token_ids,
         response_role=model.response_role,
@@ -191,7 +200,7 @@ def server_options(settings: ServeSettings | FrontendSettings) -> ServerOptions:
         forces_usage=model.enable_force_include_usage,
         tells_prompt_details=model.enable_prompt_tokens_details,
         tells_timing=model.enable_per_request_metrics,
-        fingerprint_mode=model.fingerprint_mode,
+        fingerprint_mode=model.fingerprint_mode if knows_engine else "none",
         fingerprint_value=model.fingerprint_value,
         stream_interval=model.stream_interval,
     )

@@ -27,15 +27,23 @@ def extra_args(
     if kv_transfer_params:
         # Same as vLLM: the token ids are for a frontend, and never reach the engine.
         kv = {name: value for name, value in kv_transfer_params.items() if name != "prompt_token_ids"}
-        if kv_transfer_params.get("prompt_token_ids") is not None:
-            message = "kv_transfer_params with prompt_token_ids are not supported by this server yet."
-            raise NotPassedOn(message, "kv_transfer_params")
         _check("kv_transfer_params", kv)
         passed["kv_transfer_params"] = kv
     if ec_transfer_params:
         _check("ec_transfer_params", ec_transfer_params)
         passed["ec_transfer_params"] = ec_transfer_params
     return passed or None
+
+
+def reused_prompt(kv_transfer_params: Mapping[str, Any] | None) -> list[int] | None:
+    """The tokens of a prompt that was rendered for whoever began with it. None where they do not come along."""
+    token_ids: Any = (kv_transfer_params or {}).get("prompt_token_ids")
+    if token_ids is None:
+        return None
+    if not isinstance(token_ids, list) or not token_ids or not all(type(one) is int and one >= 0 for one in token_ids):
+        message = "kv_transfer_params: prompt_token_ids must be token ids, one at least."
+        raise NotPassedOn(message, "kv_transfer_params")
+    return token_ids
 
 
 def _check(param: str, passed: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest, ContentPart, ReasoningEffort
+from adapters.inbound.http.openai.extensions import reused_prompt
 from adapters.inbound.http.openai.headers import NO_HEADERS, SchedulingHeaders
 from adapters.inbound.http.openai.sampling import (
     InvalidField,
@@ -48,6 +49,8 @@ def lower(
     return Chat(
         request_id=request_id,
         conversation=conversation,
+        # Same as vLLM: what is to be echoed is rendered.
+        prompt_token_ids=None if body.echo else reused_prompt(body.kv_transfer_params),
         echo=bool(body.echo),
         return_prompt_text=bool(body.return_prompt_text),
         sampling=lower_sampling(

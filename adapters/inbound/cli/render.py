@@ -1,0 +1,25 @@
+"""`northbound render`: a model's tokenizer and templates, with no engine."""
+
+from collections.abc import Mapping, Sequence
+
+from adapters.inbound.cli.command_flags import RENDER
+from adapters.inbound.cli.commands import render_parser
+from adapters.inbound.cli.environment import refuse_unbuilt, stand_ins
+from adapters.inbound.cli.serve import model_and_rest, read_known, split_at_model
+from adapters.inbound.cli.settings import RenderSettings
+from adapters.inbound.cli.shared import http_settings, model_settings
+from adapters.inbound.cli.usage import UsageError
+
+
+def read_render(words: Sequence[str], environ: Mapping[str, str]) -> RenderSettings:
+    """Raises UsageError."""
+    model, words = split_at_model(list(words))
+    given, rest = read_known(render_parser(), words)
+    model, rest = model_and_rest(model, given, rest)
+    if rest:
+        raise UsageError(f"{rest[0].partition('=')[0]}: there is no engine here to give it to")
+    if model is None:
+        raise UsageError("no MODEL: it comes first, as in `northbound render MODEL`")
+    refuse_unbuilt(environ)
+    values = stand_ins(RENDER, environ) | given
+    return RenderSettings(http=http_settings(values), model=model_settings(values, model))

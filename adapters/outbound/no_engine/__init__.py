@@ -1,0 +1,1 @@
+"""Where there is none."""
