@@ -9,6 +9,7 @@ from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
 from adapters.outbound.hf_tokenizer.loading import load_tokenizer
 from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
+from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.jinja_chat.renderer import JinjaChat, TemplateTokenizer
 from adapters.outbound.jinja_chat.template import read_chat_template
@@ -43,11 +44,14 @@ def load_model(settings: ModelSettings) -> Model:
             limits=ModelLimits(vocab_size=VOCAB_SIZE, max_logprobs=settings.max_logprobs),
             is_bytes=True,
         )
-    loaded = load_tokenizer(
-        settings.tokenizer or settings.model,
-        revision=settings.tokenizer_revision or settings.revision,
-        trust_remote_code=settings.trust_remote_code,
-    )
+    try:
+        loaded = load_tokenizer(
+            settings.tokenizer or settings.model,
+            revision=settings.tokenizer_revision or settings.revision,
+            trust_remote_code=settings.trust_remote_code,
+        )
+    except ModelNotLoadable as error:
+        raise (ModelNotLoadable(f"--tokenizer: {error}") if settings.tokenizer else error) from None
     tokenizer = HfTokenizer(loaded.backend_tokenizer)
     facts = load_model_facts(
         settings.model,
