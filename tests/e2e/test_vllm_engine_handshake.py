@@ -151,10 +151,8 @@ async def test_a_taken_port_is_one_clear_line() -> None:
     port = free_port()
     with zmq.Context() as context, context.socket(zmq.ROUTER) as taken:
         taken.bind(f"tcp://127.0.0.1:{port}")
-        with pytest.raises(
-            TransportFailure,
-            match=rf"^--data-parallel-address, --data-parallel-rpc-port: cannot listen for engines at tcp://127.0.0.1:{port}: Address",
-        ):
+        flags, at = "--data-parallel-address, --data-parallel-rpc-port", f"tcp://127.0.0.1:{port}"
+        with pytest.raises(TransportFailure, match=f"^{flags}: cannot listen for engines at {at}: Address"):
             async with connect_external(host="127.0.0.1", port=port):
                 pass
 
