@@ -151,7 +151,7 @@ class EngineCoreEmulator:
         try:
             waiting = {link.say_hello(context, address): link for link in self._links}
         except zmq.ZMQError as error:
-            raise TransportFailure(f"Cannot connect to {address}: {zmq.strerror(error.errno)}.") from error
+            raise TransportFailure(f"Cannot connect to {address}: {zmq.strerror(error.errno or 0)}.") from error
         for handshake in waiting:
             self._poller.register(handshake, zmq.POLLIN)
         log.info("waiting for a frontend at %s", address)

@@ -242,7 +242,7 @@ def _bind(target: "zmq.Socket[bytes]", endpoint: str) -> None:
     try:
         target.bind(endpoint)
     except zmq.ZMQError as error:
-        raise TransportFailure(f"cannot listen for engines at {endpoint}: {zmq.strerror(error.errno)}.") from error
+        raise TransportFailure(f"cannot listen for engines at {endpoint}: {zmq.strerror(error.errno or 0)}.") from error
 
 
 def _tcp(address: str, port: int | str) -> str:
