@@ -35,11 +35,12 @@ class CompleteChat:
         self._options = options
 
     async def __call__(self, chat: Chat) -> Reply:
+        fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
+        room = self._generate.room(chat, fields)
         prompt = await aside(
             sum(len(message.text) + MESSAGE for message in chat.messages),
-            lambda: self._render.chat(chat.messages, chat.rendering, chat.add_special_tokens),
+            lambda: self._render.chat(chat.messages, chat.rendering, chat.add_special_tokens, room),
         )
-        fields = FieldNames(prompt="messages", alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
         role = answering_role(chat.messages, chat.rendering, self._options.response_role)
         return Reply(
             choices=await self._generate(chat, {chat.request_id: prompt}, fields),

@@ -23,8 +23,9 @@ class CompleteText:
 
     def _prompts(self, completion: Completion) -> dict[str, Prompt]:
         locate = completion.output.echo and completion.sampling.prompt_logprobs is not None
+        room = self._generate.room(completion, FIELDS)
         # Same as vLLM: the engine knows each prompt by its place.
         return {
-            f"{completion.request_id}-{index}": self._render.text(prompt, completion.add_special_tokens, locate)
+            f"{completion.request_id}-{index}": self._render.text(prompt, completion.add_special_tokens, locate, room)
             for index, prompt in enumerate(completion.prompts)
         }

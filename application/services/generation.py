@@ -20,7 +20,7 @@ from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
 from domain.precedence import shows_token_ids, shows_usage
-from domain.prompt import Prompt, check_in_vocabulary
+from domain.prompt import Prompt, Room, check_in_vocabulary
 from domain.sampling import SamplingParams
 from domain.token_text import unfinished_character
 
@@ -109,6 +109,10 @@ class GenerateText:
             await choices.aclose()
             raise
         return choices
+
+    def room(self, request: TextRequest, fields: FieldNames) -> Room | None:
+        """What the request's prompts have to fit into as they are; None where they are cut to fit."""
+        return None if request.truncation else Room(self._engine.max_model_len, fields.prompt)
 
     def _sampling(self, request: TextRequest, fields: FieldNames) -> SamplingParams:
         """What is asked of the engine, but for what depends on the prompt."""

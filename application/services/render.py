@@ -6,7 +6,7 @@ from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
 from domain.chat import Message, Rendering
 from domain.errors import RequestError
-from domain.prompt import Prompt
+from domain.prompt import Prompt, Room
 
 MOST_BAD_WORDS = 128
 MOST_BAD_WORD_TOKENS = 1024
@@ -24,19 +24,35 @@ class Render:
         self._tokenizer = tokenizer
         self._chat_renderer = chat_renderer
 
-    def text(self, prompt: str | Sequence[int], add_special_tokens: bool = True, locate: bool = False) -> Prompt:
-        """With `locate`, where each token of a text starts is told, if its tokens do not tell by themselves."""
+    def text(
+        self,
+        prompt: str | Sequence[int],
+        add_special_tokens: bool = True,
+        locate: bool = False,
+        room: Room | None = None,
+    ) -> Prompt:
+        """With `locate`, where each token of a text starts is told, if its tokens do not tell by themselves.
+
+        Raises PromptTooLong for a text that cannot fit into the `room` there is."""
         if not isinstance(prompt, str):
             return Prompt(prompt)
+        if room is not None:
+            room.check(prompt, self._tokenizer.longest_entry)
         token_ids = self._tokenizer.encode(prompt, add_special_tokens=add_special_tokens)
         if locate and self._joined(token_ids) != prompt.encode():
             offsets = self._tokenizer.encode_offsets(prompt, add_special_tokens=add_special_tokens)
             return Prompt(token_ids, prompt, offsets)
         return Prompt(token_ids, prompt)
 
-    def chat(self, messages: Sequence[Message], rendering: Rendering, add_special_tokens: bool = False) -> Prompt:
+    def chat(
+        self,
+        messages: Sequence[Message],
+        rendering: Rendering,
+        add_special_tokens: bool = False,
+        room: Room | None = None,
+    ) -> Prompt:
         """Templates write special tokens themselves, so usually none are added."""
-        return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens)
+        return self.text(self._chat_renderer.render(messages, rendering), add_special_tokens, room=room)
 
     def banned(self, words: Sequence[str]) -> list[list[int]]:
         """Token sequences that write these words, at the start of a text and in the middle of one.
