@@ -62,6 +62,25 @@ class Prompt(Struct, frozen=True, gc=False):
         return room if requested is None else min(requested, room)
 
 
+class Room(Struct, frozen=True):
+    """What a prompt has to fit into."""
+
+    max_model_len: int
+    param: str
+    """The request field that has the prompt."""
+
+    def check(self, text: str, longest_token: int) -> None:
+        """Refuse a text that is too long whatever its tokens are, before finding them takes time. Same as vLLM: a
+        token stands for at most `longest_token` characters."""
+        most = self.max_model_len * longest_token
+        if len(text) > most:
+            raise PromptTooLong(
+                f"This model's maximum context length is {self.max_model_len} tokens, but the prompt has {len(text)} "
+                f"characters, more than the {most} that so many tokens can stand for. Please shorten the prompt.",
+                self.param,
+            )
+
+
 def check_in_vocabulary(param: str, token_ids: Sequence[int], vocab_size: int) -> None:
     """Refuse ids that the model lacks; `param` names the request field that has them."""
     for worst in (min(token_ids, default=0), max(token_ids, default=0)):

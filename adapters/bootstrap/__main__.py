@@ -11,6 +11,7 @@ from adapters.bootstrap.lora_modules import ModuleNotLoaded
 from adapters.bootstrap.stopping import leave_when_told
 from adapters.inbound.cli.parse import parse
 from adapters.inbound.cli.settings import MockEngineSettings
+from adapters.inbound.cli.usage import complaint
 from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
 from adapters.outbound.jinja_chat.template import ChatTemplateNotLoadable
 from domain.errors import EngineFailure
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return serve(settings)
     except (CannotListen, ModelNotLoadable, ChatTemplateNotLoadable, EngineFailure, ModuleNotLoaded) as failure:
-        print(f"northbound: error: {failure}", file=sys.stderr)  # noqa: T201 - a command line talks to its user
+        sys.stderr.write(complaint(failure))
         return 1
 
 

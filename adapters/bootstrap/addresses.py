@@ -15,33 +15,40 @@ class CannotListen(Exception):
 
 def bind(host: str | None, port: int, uds: str | None) -> socket.socket:
     """A bound socket that does not listen yet: all interfaces for no host, any free port for 0."""
+    family = socket.AF_UNIX if uds else socket.AF_INET6 if host and ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         if uds:
-            return _bind_path(uds)
-        family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host or "", port))
+            _bind_path(bound, uds)
+        else:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((host or "", port))
         return bound
-    except OSError as error:
-        where = uds or f"{host or '0.0.0.0'}:{port}"
-        raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from None
+    except (OSError, TypeError) as error:  # TypeError: a name of a host that cannot be one
+        bound.close()
+        flags, where = ("--uds", uds) if uds else ("--host, --port", f"{host or '0.0.0.0'}:{port}")
+        reason = getattr(error, "strerror", None) or error
+        raise CannotListen(f"{flags}: cannot listen on {where}: {reason}") from None
 
 
 def adopt(descriptor: int) -> socket.socket:
     """The bound socket that somebody hands over."""
     try:
-        return socket.socket(fileno=descriptor)
+        adopted = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise CannotListen(f"descriptor {descriptor} is no socket to listen on: {error.strerror}") from None
+        raise CannotListen(
+            f"--listen-fd: descriptor {descriptor} is no socket to listen on: {error.strerror}"
+        ) from None
+    if adopted.type != socket.SOCK_STREAM:
+        adopted.close()
+        raise CannotListen(f"--listen-fd: descriptor {descriptor} is no socket to listen on")
+    return adopted
 
 
-def _bind_path(path: str) -> socket.socket:
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _bind_path(bound: socket.socket, path: str) -> None:
     if Path(path).is_socket() and not _is_answered(path):
         Path(path).unlink()  # a server that is gone left it behind
     bound.bind(path)
-    return bound
 
 
 def _is_answered(path: str) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Generator
 import uvicorn
 from litestar.types import ASGIApp
 
+from adapters.bootstrap.http_protocol import HttpProtocol
+
 LAST_WORDS_S = 2
 """How long a client that reads slowly has for the end of its answer, before it is cut off."""
 
@@ -25,7 +27,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 loop="none",
-                http="httptools",
+                http=HttpProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -10,6 +10,7 @@ from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE, ByteTokenizer
 from adapters.outbound.hf_tokenizer.loading import configuration, load_tokenizer
 from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
+from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.jinja_chat.renderer import JinjaChat
 from adapters.outbound.jinja_chat.template import read_chat_template
@@ -49,11 +50,14 @@ def load_model(settings: ModelSettings) -> Model:
             tokenizer_configuration={"tokenizer_class": ByteTokenizer.__name__},
             is_bytes=True,
         )
-    loaded = load_tokenizer(
-        settings.tokenizer or settings.model,
-        revision=settings.tokenizer_revision or settings.revision,
-        trust_remote_code=settings.trust_remote_code,
-    )
+    try:
+        loaded = load_tokenizer(
+            settings.tokenizer or settings.model,
+            revision=settings.tokenizer_revision or settings.revision,
+            trust_remote_code=settings.trust_remote_code,
+        )
+    except ModelNotLoadable as error:
+        raise (ModelNotLoadable(f"--tokenizer: {error}") if settings.tokenizer else error) from None
     tokenizer = HfTokenizer(loaded.backend_tokenizer)
     facts = load_model_facts(
         settings.model,

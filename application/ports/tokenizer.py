@@ -10,6 +10,12 @@ from domain.token_text import TokenPiece
 class Tokenizer(Protocol):
     """The vocabulary of one model."""
 
+    @property
+    @abstractmethod
+    def longest_entry(self) -> int:
+        """Characters of the longest entry, as the vocabulary writes it. No token stands for more of a text, but for
+        one that stands for whatever the vocabulary does not know, or for the spaces around it."""
+
     @abstractmethod
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Token ids of `text`; special tokens written in it are recognised. `add_special_tokens` adds those that

@@ -11,7 +11,7 @@ from application.services.render import Render
 from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
-from domain.prompt import Prompt, check_in_vocabulary
+from domain.prompt import Prompt, Room, check_in_vocabulary
 from domain.sampling import SamplingParams
 
 
@@ -50,7 +50,8 @@ class Prepare:
     async def chat(self, chat: Chat) -> Prepared:
         """Raises RequestError for what this model does not take, as the others do."""
         if chat.prompt_token_ids is None:
-            prompt, param = await self._render.conversation(chat.conversation), "messages"
+            param = "messages"
+            prompt = await self._render.conversation(chat.conversation, self._room(chat, param))
         else:
             # Same as vLLM: what is known already is cut already, too.
             prompt, param = Prompt(chat.prompt_token_ids), "kv_transfer_params"
@@ -62,7 +63,8 @@ class Prepare:
     async def completion(self, completion: Completion) -> Sequence[Prepared]:
         """One for each prompt, in their order."""
         locate = completion.output.echo and completion.sampling.prompt_logprobs is not None
-        prompts = await self._render.texts(completion.prompts, completion.add_special_tokens, locate)
+        room = self._room(completion, "prompt")
+        prompts = await self._render.texts(completion.prompts, completion.add_special_tokens, locate, room)
         # Same as vLLM: the engine knows each prompt by its place.
         named = {f"{completion.request_id}-{index}": prompt for index, prompt in enumerate(prompts)}
         return self._prepared(completion, named, FieldNames("prompt", "logprobs", "max_tokens"))
@@ -72,6 +74,10 @@ class Prepare:
         fields = FieldNames(prompt="token_ids", alternatives="logprobs", max_tokens="max_tokens")
         [prepared] = self._prepared(continuation, {continuation.request_id: prompt}, fields)
         return prepared
+
+    def _room(self, request: TextRequest, param: str) -> Room | None:
+        """What the request's prompts have to fit into as they are; None where they are cut to fit."""
+        return None if request.truncation else Room(self._max_model_len, param)
 
     def _prepared(self, request: TextRequest, prompts: Mapping[str, Prompt], fields: FieldNames) -> list[Prepared]:
         sampling, scheduling = self._sampling(request, fields), request.scheduling

@@ -7,7 +7,7 @@ from application.ports.tokenizer import Tokenizer
 from application.requests import Conversation
 from application.services.aside import aside
 from domain.errors import RequestError
-from domain.prompt import Prompt
+from domain.prompt import Prompt, Room
 
 MOST_BAD_WORDS = 128
 MOST_BAD_WORD_TOKENS = 1024
@@ -29,32 +29,46 @@ class Render:
         self._tokenizer = tokenizer
         self._chat_renderer = chat_renderer
 
-    def text(self, prompt: str | Sequence[int], add_special_tokens: bool = True, locate: bool = False) -> Prompt:
-        """With `locate`, where each token of a text starts is told, if its tokens do not tell by themselves."""
+    def text(
+        self,
+        prompt: str | Sequence[int],
+        add_special_tokens: bool = True,
+        locate: bool = False,
+        room: Room | None = None,
+    ) -> Prompt:
+        """With `locate`, where each token of a text starts is told, if its tokens do not tell by themselves.
+
+        Raises PromptTooLong for a text that cannot fit into the `room` there is."""
         if not isinstance(prompt, str):
             return Prompt(prompt)
+        if room is not None:
+            room.check(prompt, self._tokenizer.longest_entry)
         token_ids = self._tokenizer.encode(prompt, add_special_tokens=add_special_tokens)
         if locate and self._joined(token_ids) != prompt.encode():
             offsets = self._tokenizer.encode_offsets(prompt, add_special_tokens=add_special_tokens)
             return Prompt(token_ids, prompt, offsets)
         return Prompt(token_ids, prompt)
 
-    def chat(self, conversation: Conversation) -> Prompt:
+    def chat(self, conversation: Conversation, room: Room | None = None) -> Prompt:
         text = self._chat_renderer.render(conversation.messages, conversation.rendering)
-        return self.text(text, conversation.add_special_tokens)
+        return self.text(text, conversation.add_special_tokens, room=room)
 
     async def texts(
-        self, prompts: Sequence[str | Sequence[int]], add_special_tokens: bool = True, locate: bool = False
+        self,
+        prompts: Sequence[str | Sequence[int]],
+        add_special_tokens: bool = True,
+        locate: bool = False,
+        room: Room | None = None,
     ) -> Sequence[Prompt]:
         """Each as `text` reads it, with long ones holding nobody up."""
         return await aside(
-            sum(map(len, prompts)), lambda: [self.text(prompt, add_special_tokens, locate) for prompt in prompts]
+            sum(map(len, prompts)), lambda: [self.text(prompt, add_special_tokens, locate, room) for prompt in prompts]
         )
 
-    async def conversation(self, conversation: Conversation) -> Prompt:
+    async def conversation(self, conversation: Conversation, room: Room | None = None) -> Prompt:
         """As `chat` reads it, with long ones holding nobody up."""
         length = sum(len(message.text) + MESSAGE for message in conversation.messages)
-        return await aside(length, lambda: self.chat(conversation))
+        return await aside(length, lambda: self.chat(conversation, room))
 
     def banned(self, words: Sequence[str]) -> list[list[int]]:
         """Token sequences that write these words, at the start of a text and in the middle of one.

@@ -3,11 +3,12 @@
 import threading
 
 import pytest
+from msgspec import structs
 
 from adapters.outbound.byte_tokenizer.chat import PlainChat
 from adapters.outbound.byte_tokenizer.tokenizer import VOCAB_SIZE, ByteTokenizer
 from application.model import ModelDefaults, ModelLimits
-from application.requests import Chat, Completion
+from application.requests import Chat, Completion, Truncation
 from application.services.aside import SHORT
 from application.services.prepare import Prepare
 from application.services.render import Render
@@ -31,6 +32,7 @@ async def test_only_long_prompts_are_tokenised_in_another_thread(ask: type, is_l
     tokenizer = Watched()
     prepare = Prepare(Render(tokenizer, PlainChat()), ModelDefaults(), ModelLimits(vocab_size=VOCAB_SIZE), 2 * SHORT)
     request: Chat | Completion = ask("a" * (SHORT + 1 if is_long else 10))
+    request = structs.replace(request, truncation=Truncation(tokens=5))
 
     await (prepare.chat(request) if isinstance(request, Chat) else prepare.completion(request))
 

@@ -235,7 +235,7 @@ def test_the_last_time_a_flag_is_given_counts() -> None:
         (["--max-model-len", "1.5K"], {"max_model_len": 1.5}, "max-model-len: expected a number of tokens "),
         (["--max-model-len", "many"], {"max_model_len": "many"}, "max-model-len: expected a number of tokens "),
         (["--max-model-len", "-2"], {"max_model_len": [1]}, "max-model-len: expected a number of tokens "),
-        (["--shutdown-timeout", "-1"], {"shutdown_timeout": 1.5}, "shutdown-timeout: expected an integer of at "),
+        (["--shutdown-timeout", "-1"], {"shutdown_timeout": 1.5}, "shutdown-timeout: expected an integer from 0 "),
         (["--log-level", "loud"], {"log_level": 10}, "log-level: expected one of DEBUG, INFO, "),
         (["--fingerprint-mode", "half"], {"fingerprint_mode": 1}, "fingerprint-mode: expected one of full, hash, "),
         (

@@ -216,9 +216,9 @@ def test_defaults_given_explicitly_go_with_anything() -> None:
     ("words", "problem"),
     [
         (["--engine", "llama"], "--engine: expected one of auto, vllm, mock, not 'llama'"),
-        (["--data-parallel-size", "0"], "--data-parallel-size/-dp: expected an integer of at least 1, not '0'"),
-        (["--mock-step-ms", "nan"], "--mock-step-ms: expected a number of at least 0, not 'nan'"),
-        (["--mock-step-ms", "-1"], "--mock-step-ms: expected a number of at least 0, not '-1'"),
+        (["--data-parallel-size", "0"], "--data-parallel-size/-dp: expected an integer from 1 to 65536, not '0'"),
+        (["--mock-step-ms", "nan"], "--mock-step-ms: expected a number from 0 to 1e+09, not 'nan'"),
+        (["--mock-step-ms", "-1"], "--mock-step-ms: expected a number from 0 to 1e+09, not '-1'"),
     ],
 )
 def test_bad_values(refused: Refusals, words: list[str], problem: str) -> None:

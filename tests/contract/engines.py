@@ -56,6 +56,11 @@ class Zmq(EngineUnderTest):
     def aborts(self) -> int:
         return sum(event in ("aborted", "abort ignored") for event in self._events)
 
+    @property
+    def running(self) -> int:
+        """Requests that the engine was given and neither ended nor was told to drop."""
+        return self._events.count("admitted") - self._events.count("finished") - self._events.count("aborted")
+
 
 @asynccontextmanager
 async def open_engine(
@@ -72,17 +77,18 @@ async def open_engine(
             yield Mock(mock)
             await mock.aclose()
         case _:
-            async with _emulated(tokens_per_step, step_seconds) as under_test:
+            async with emulated(tokens_per_step, step_seconds) as under_test:
                 yield under_test
 
 
 @asynccontextmanager
-async def _emulated(tokens_per_step: int, step_seconds: float) -> AsyncIterator[Zmq]:
+async def emulated(tokens_per_step: int, step_seconds: float, max_model_len: int = 8192) -> AsyncIterator[Zmq]:
     """The real client over real sockets, and an emulator in a thread."""
     port = _free_port()
     settings = EmulatorSettings(
         handshake_address=f"tcp://127.0.0.1:{port}",
         vocab_size=MODEL.vocab_size,
+        max_model_len=max_model_len,
         tokens_per_step=tokens_per_step,
         step_ms=step_seconds * 1000,
     )

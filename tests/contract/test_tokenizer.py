@@ -89,6 +89,14 @@ def test_a_text_is_read_back_as_it_was(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(encode(tokenizer, text)) == text
 
 
+@pytest.mark.parametrize("kind", EXACT, indirect=True)
+def test_no_token_stands_for_more_than_the_longest_entry_has(kind: str, tokenizer: Tokenizer) -> None:
+    for text in [*TEXTS, SPECIAL[kind] * 5, "x" * 500, " " * 500, "".join(TEXTS)]:
+        assert len(text) <= len(encode(tokenizer, text)) * tokenizer.longest_entry
+    entries = list(raw(kind).get_vocab()) if kind != "byte" else ["<|assistant|>"]
+    assert tokenizer.longest_entry == max(map(len, entries))
+
+
 @pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe"], indirect=True)
 def test_a_space_at_the_start_is_read_back(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(encode(tokenizer, " leading")) == " leading"

@@ -34,7 +34,7 @@ def manage(programs: Programs, tmp_path: Path) -> Iterator[Callable[..., Server]
 
 async def test_a_taken_port(manage: Callable[..., Server], model: Path, taken: int) -> None:
     server = manage(model, "--port", str(taken))
-    await is_refused(server, rf"cannot listen on 127\.0\.0\.1:{taken}: Address already in use")
+    await is_refused(server, rf"--host, --port: cannot listen on 127\.0\.0\.1:{taken}: Address already in use")
 
 
 async def test_a_model_that_is_not_there(manage: Callable[..., Server], tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_a_unix_socket_that_is_in_use_stays_and_one_that_was_left_is_repla
     first = programs.serve("--engine", "mock", "--uds", path)
     assert (await says(first, "serving ")).endswith(f"serving mock at unix:{path}")
     second = programs.serve("--engine", "mock", "--uds", path)
-    await is_refused(second, f"cannot listen on {path}: Address already in use")
+    await is_refused(second, f"--uds: cannot listen on {path}: Address already in use")
     assert health_at(path) == 200
 
     first.kill()
@@ -97,5 +97,5 @@ async def test_a_file_where_the_unix_socket_should_be_is_not_touched(programs: P
     path = tmp_path / "notes"
     path.write_text("mine")
     server = programs.serve("--engine", "mock", "--uds", path)
-    await is_refused(server, f"cannot listen on {path}: Address already in use")
+    await is_refused(server, f"--uds: cannot listen on {path}: Address already in use")
     assert path.read_text() == "mine"

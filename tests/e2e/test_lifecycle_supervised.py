@@ -115,7 +115,7 @@ async def test_adapters_are_there_before_the_first_request(
 async def test_nothing_to_listen_on(programs: Programs, inheritance: Inheritance) -> None:
     _, *engine_sockets = inheritance.descriptors
     server = launch(programs, [999, *engine_sockets], engine_sockets)
-    await is_refused(server, "descriptor 999 is no socket to listen on: Bad file descriptor")
+    await is_refused(server, "--listen-fd: descriptor 999 is no socket to listen on: Bad file descriptor")
 
 
 async def test_a_listener_that_does_not_listen(programs: Programs, inheritance: Inheritance) -> None:
@@ -123,4 +123,4 @@ async def test_a_listener_that_does_not_listen(programs: Programs, inheritance: 
     with socket.socket() as idle:
         descriptors = [http, inputs, idle.fileno()]
         server = launch(programs, descriptors, descriptors)
-        await is_refused(server, rf"Descriptor {idle.fileno()} is no listening socket\.")
+        await is_refused(server, rf"--output-listener-fd: descriptor {idle.fileno()} is no listening socket\.")

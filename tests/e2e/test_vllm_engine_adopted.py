@@ -60,14 +60,16 @@ def pipe() -> Iterator[int]:
 
 
 async def test_a_descriptor_that_is_no_socket_is_named(pipe: int) -> None:
-    with pytest.raises(TransportFailure, match=f"Descriptor {pipe} is no socket"):
+    with pytest.raises(TransportFailure, match=f"^--input-listener-fd: descriptor {pipe} is no socket"):
         async with connect_supervised(input_fd=pipe, output_fd=pipe):
             pass
 
 
 async def test_a_descriptor_that_does_not_listen_is_named() -> None:
     with socket.socket() as idle:
-        with pytest.raises(TransportFailure, match=f"Descriptor {idle.fileno()} is no listening socket"):
+        with pytest.raises(
+            TransportFailure, match=f"^--input-listener-fd: descriptor {idle.fileno()} is no listening socket"
+        ):
             async with connect_supervised(input_fd=idle.fileno(), output_fd=idle.fileno()):
                 pass
         assert os.fstat(idle.fileno())

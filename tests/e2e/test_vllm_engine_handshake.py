@@ -151,12 +151,15 @@ async def test_a_taken_port_is_one_clear_line() -> None:
     port = free_port()
     with zmq.Context() as context, context.socket(zmq.ROUTER) as taken:
         taken.bind(f"tcp://127.0.0.1:{port}")
-        with pytest.raises(TransportFailure, match=rf"Cannot listen for engines at tcp://127.0.0.1:{port}: Address"):
+        flags, at = "--data-parallel-address, --data-parallel-rpc-port", f"tcp://127.0.0.1:{port}"
+        with pytest.raises(TransportFailure, match=f"^{flags}: cannot listen for engines at {at}: Address"):
             async with connect_external(host="127.0.0.1", port=port):
                 pass
 
 
 async def test_an_unknown_host_is_one_clear_line() -> None:
-    with pytest.raises(TransportFailure, match=r"Cannot listen for engines at no.such.host.invalid"):
+    with pytest.raises(
+        TransportFailure, match=r"^--data-parallel-address: cannot listen for engines at no.such.host.invalid"
+    ):
         async with connect_external(host="no.such.host.invalid", port=1):
             pass

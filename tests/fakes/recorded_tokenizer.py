@@ -13,9 +13,14 @@ class RecordedTokenizer(Tokenizer):
         self, encodings: Mapping[str, Sequence[int]], contents: Mapping[int, bytes], specials: Sequence[int]
     ) -> None:
         self._encodings = encodings
+        self._contents = contents.values()
         self._pieces = {
             token_id: TokenPiece.of(content, is_special=token_id in specials) for token_id, content in contents.items()
         }
+
+    @property
+    def longest_entry(self) -> int:
+        return max(map(len, self._contents))
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return list(self._encodings[text])

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from litestar import Litestar
+import httpx
+from litestar.types import ASGIApp
+
+from tests.http.serving import JSON
 
 PATIENCE_S = 5.0
 """How long anything may take that is not itself the point of a test."""
@@ -17,11 +20,20 @@ class Exchange:
     As a server does, a send to a client that does not read waits, until the client is gone: then it does nothing.
     """
 
-    def __init__(self, app: Litestar, path: str, body: dict[str, Any], *, reads: bool = True) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        path: str,
+        body: dict[str, Any] | bytes,
+        *,
+        headers: Mapping[str, str] = JSON,
+        reads: bool = True,
+    ) -> None:
         self.status: int | None = None
+        self.headers: list[tuple[bytes, bytes]] = []
         self.received = b""
         self.complete = False
-        self._body: bytes | None = json.dumps(body).encode()
+        self._body: bytes | None = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._left = asyncio.Event()
         self._reads = asyncio.Event()
         if reads:
@@ -37,7 +49,7 @@ class Exchange:
             "raw_path": path.encode(),
             "query_string": b"",
             "root_path": "",
-            "headers": [(b"content-type", b"application/json")],
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }
@@ -65,6 +77,12 @@ class Exchange:
         async with asyncio.timeout(PATIENCE_S):
             await self.served
 
+    @property
+    def response(self) -> httpx.Response:
+        """What came so far."""
+        assert self.status is not None
+        return httpx.Response(self.status, headers=self.headers, content=self.received)
+
     async def _receive(self) -> dict[str, Any]:
         body, self._body = self._body, None
         if body is not None:
@@ -74,7 +92,7 @@ class Exchange:
 
     async def _send(self, message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.headers = message["status"], message["headers"]
         await _either(self._reads, self._left)
         if self._left.is_set():
             return

@@ -180,6 +180,12 @@ def test_schemas_know_every_field(path: str) -> None:
     assert not (set(UNBUILT[path]) | set(BUILT[path])) - known
 
 
+@by_endpoint
+def test_every_field_of_a_schema_that_is_served_is_listed(path: str) -> None:
+    served = {field.name for field in structs.fields(SCHEMAS[path])} - DEFAULTS[path].keys()
+    assert served == BUILT[path].keys() | {"messages" if path == CHAT else "prompt"}
+
+
 DEFAULTS: dict[str, dict[str, Any]] = {
     path: {
         field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()

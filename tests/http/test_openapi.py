@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import httpx
 import jsonschema_rs
 import pytest
 from litestar import Litestar
@@ -21,7 +20,8 @@ from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
 from domain.errors import EngineFailure
 from tests.fakes.adapters import LoadingEngine
-from tests.http.answers import Json, error_of, frames
+from tests.http.answers import Json, error_of
+from tests.http.described import Described
 from tests.http.serving import (
     CHAT,
     COMPLETIONS,
@@ -63,30 +63,9 @@ def served(app: Litestar) -> list[str]:
     return [path for path in paths if "/abort_requests" in paths or path not in SCALE_OUT]
 
 
-def validator(document: Json, schema: Json, *, is_answer: bool = False) -> jsonschema_rs.Validator:
-    """Of an answer, what is not described is wrong."""
-    components = json.loads(json.dumps(document["components"]))
-    for component in components["schemas"].values() if is_answer else ():
-        if "properties" in component:
-            component["additionalProperties"] = False
-    return jsonschema_rs.validator_for(schema | {"components": components})
-
-
-def check_answer(document: Json, path: str, response: httpx.Response, method: str = "post") -> None:
-    """What came is one of the things that the document says may come."""
-    described = document["paths"][path][method]["responses"][str(response.status_code)].get("content")
-    if described is None:
-        assert response.content == b""
-        return
-    content = described[response.headers["content-type"].partition(";")[0]]
-    if "x-event-schema" not in content:
-        validator(document, content["schema"], is_answer=True).validate(response.json())
-        return
-    *events, last = frames(response)
-    assert last == b"data: [DONE]"
-    event = validator(document, content["x-event-schema"], is_answer=True)
-    for frame in events:
-        event.validate(json.loads(frame.removeprefix(b"data: ")))
+@pytest.fixture(scope="module")
+def described(document: Json) -> Described:
+    return Described(document)
 
 
 async def test_it_is_served(app: Litestar, document: Json) -> None:
@@ -136,15 +115,15 @@ async def test_every_field_of_a_request_is_described(document: Json, path: str) 
 
 
 @listed(BUILT)
-async def test_what_is_served_fits(document: Json, path: str, name: str) -> None:
-    request = validator(document, {"$ref": f"#/components/schemas/{REQUESTS[path]}"})
+async def test_what_is_served_fits(described: Described, path: str, name: str) -> None:
+    request = described.request(REQUESTS[path])
     for value in BUILT[path][name]:
         request.validate(question(path) | {name: value})
 
 
 @listed(UNBUILT)
-async def test_what_is_not_served_does_not_fit(document: Json, path: str, name: str) -> None:
-    request = validator(document, {"$ref": f"#/components/schemas/{REQUESTS[path]}"})
+async def test_what_is_not_served_does_not_fit(described: Described, path: str, name: str) -> None:
+    request = described.request(REQUESTS[path])
     for value in UNBUILT[path][name].asking:
         assert not request.is_valid(question(path) | {name: value})
     for value in UNBUILT[path][name].neutral:
@@ -200,7 +179,7 @@ FIELDS: list[dict[str, Any]] = [
 
 
 @by_endpoint
-async def test_answers_are_as_described(app: Litestar, document: Json, path: str) -> None:
+async def test_answers_are_as_described(app: Litestar, described: Described, path: str) -> None:
     options = {"forces_usage": True, "tells_prompt_details": True, "tells_timing": True}
     telling = application(ScriptedEngine(told()), options=ServerOptions(**options))
     shown: list[dict[str, Any]] = [{}, with_logprobs(path, 0), with_logprobs(path, 1)]
@@ -210,33 +189,32 @@ async def test_answers_are_as_described(app: Litestar, document: Json, path: str
         {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}},
     ]
     for fields, rows, stream in product(FIELDS, shown, streamed):
-        check_answer(document, path, await post(app, path, question(path) | fields | rows | stream))
+        described.check(path, await post(app, path, question(path) | fields | rows | stream))
     for stream in ({}, {"stream": True}):
-        check_answer(document, path, await post(telling, path, question(path) | stream))
+        described.check(path, await post(telling, path, question(path) | stream))
     text = {"return_prompt_text": True, "stream": True} if path == CHAT else {"prompt": [[104, 105], [104]]}
-    check_answer(document, path, await post(app, path, question(path) | text))
+    described.check(path, await post(app, path, question(path) | text))
 
 
 @by_endpoint
-async def test_failures_are_as_described(document: Json, path: str) -> None:
+async def test_failures_are_as_described(described: Described, path: str) -> None:
     breaking = application(ScriptedEngine([*steps(104, 105)[:1], EngineFailure("gone")]), body_limit=200)
     for stream in (False, True):
-        check_answer(document, path, await post(breaking, path, question(path, stream=stream)))
+        described.check(path, await post(breaking, path, question(path, stream=stream)))
     for body in (b"{", b"{}", json.dumps(question(path, model="other")).encode(), b" " * 201):
-        check_answer(document, path, await post(breaking, path, body))
+        described.check(path, await post(breaking, path, body))
     engine = ScriptedEngine(steps(104))
     await engine.aclose()
-    check_answer(document, path, await post(application(engine), path, question(path)))
+    described.check(path, await post(application(engine), path, question(path)))
 
 
-async def test_other_routes_answer_as_described(app: Litestar, document: Json) -> None:
+async def test_other_routes_answer_as_described(app: Litestar, described: Described) -> None:
     engine = ScriptedEngine(steps(104))
     await engine.aclose()
     dead = application(engine)
-    for path in ("/v1/models", "/version", "/health"):
-        check_answer(document, path, await get(app, path), "get")
-    check_answer(document, "/health", await get(dead, "/health"), "get")
-    assert "text/plain" in document["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
+    for path in ("/v1/models", "/version", "/health", "/metrics"):
+        described.check(path, await get(app, path), "get")
+    described.check("/health", await get(dead, "/health"), "get")
 
 
 class TestAdapters:
@@ -255,22 +233,25 @@ class TestAdapters:
         }
 
     async def test_what_comes_is_described(self) -> None:
-        for path, body in (
-            ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "/", "load_inplace": True}),
-            ("/v1/unload_lora_adapter", {"lora_name": "a"}),
+        described = Described(self.document)
+        for path, takes, body in (
+            ("/v1/load_lora_adapter", "LoadAdapterRequest", {"lora_name": "a", "lora_path": "/", "load_inplace": True}),
+            ("/v1/unload_lora_adapter", "UnloadAdapterRequest", {"lora_name": "a"}),
         ):
             operation = self.document["paths"][path]["post"]
-            request = validator(self.document, operation["requestBody"]["content"]["application/json"]["schema"])
+            content = operation["requestBody"]["content"]["application/json"]
+            assert content["schema"] == {"$ref": f"#/components/schemas/{takes}"}
+            request = described.request(takes)
             request.validate(body)
             reply = await post(self.app, path, body)
+            described.check(path, reply)
             assert reply.status_code == 200
-            assert reply.headers["content-type"].partition(";")[0] in operation["responses"]["200"]["content"]
             for wrong in ({}, body | {"lora_name": ""}, body | {"lora_name": 1}, body | {"lora_path": ""}):
                 if not request.is_valid(wrong):
-                    check_answer(self.document, path, await post(self.app, path, wrong))
+                    described.check(path, await post(self.app, path, wrong))
             missing = {"lora_name": "b", "lora_path": "/gone"}
             request.validate(missing)
-            check_answer(self.document, path, await post(self.app, path, missing))
+            described.check(path, await post(self.app, path, missing))
 
 
 class TestScaleOut:
@@ -281,6 +262,7 @@ class TestScaleOut:
         settings=HttpSettings(tokens_only=True, enable_tokenizer_info_endpoint=True),
     )
     document: Json = told_by(app)
+    described = Described(document)
 
     async def test_the_rest_of_this_module_holds(self) -> None:
         await test_it_is_served(self.app, self.document)
@@ -310,16 +292,16 @@ class TestScaleOut:
         await self.checked("/tokenize", question(CHAT))
         await self.checked("/detokenize", {"tokens": [97]})
         for path in ("/inference/v1/abort_requests", "/abort_requests"):
-            check_answer(self.document, path, await post(self.app, path, {"request_ids": ["a"]}))
+            self.described.check(path, await post(self.app, path, {"request_ids": ["a"]}))
         for path in self.document["paths"].keys() & {*SCALE_OUT, "/tokenize", "/detokenize", "/abort_requests"}:
-            check_answer(self.document, path, await post(self.app, path, {}))
+            self.described.check(path, await post(self.app, path, {}))
 
     async def checked(self, path: str, body: Json) -> Any:
         schema = self.document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-        validator(self.document, schema).validate(body)
+        jsonschema_rs.validator_for(schema | {"components": self.document["components"]}).validate(body)
         response = await post(self.app, path, body)
         assert response.status_code == 200, response.text
-        check_answer(self.document, path, response)
+        self.described.check(path, response)
         return None if body.get("stream") and path.endswith("generate") else response.json()
 
 
@@ -332,7 +314,7 @@ class TestFlags:
             for operation in operations.values():
                 is_guarded = path.startswith("/v1")
                 assert ("401" in operation["responses"], "security" in operation) == (is_guarded, is_guarded)
-        check_answer(document, "/v1/models", await get(app, "/v1/models"), "get")
+        Described(document).check("/v1/models", await get(app, "/v1/models"), "get")
         assert "securitySchemes" not in (await get(server(), "/openapi.json")).json()["components"]
 
     @pytest.mark.parametrize("root", ["/api", "/api/", "api"])

@@ -232,7 +232,10 @@ class TestSamplingDefaults:
         with pytest.raises(ModelNotLoadable, match=str(tmp_path)):
             defaults(tmp_path / "model", str(tmp_path / name))
 
-    @pytest.mark.parametrize("said", [{"temperature": "hot"}, {"top_p": 1.5}, {"top_k": [1]}, {"max_new_tokens": 0}])
+    @pytest.mark.parametrize(
+        "said",
+        [{"temperature": "hot"}, {"top_p": 1.5}, {"top_k": [1]}, {"max_new_tokens": 0}, {"eos_token_id": [2**31]}],
+    )
     def test_what_no_request_could_ask_for_is_refused(self, tmp_path: Path, said: dict[str, Any]) -> None:
         write_model_folder(tmp_path, generation_config=said)
         with pytest.raises(ModelNotLoadable, match=r"generation_config\.json is not usable: .*" + next(iter(said))[:4]):

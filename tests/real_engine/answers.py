@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.real_engine.questions import Question
+from tests.real_engine.servers import API_KEY
 
 Json = dict[str, Any]
 
@@ -16,7 +17,9 @@ class Asker:
     """A client of one server. It asks one question at a time. Whoever makes it closes it."""
 
     def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=120, trust_env=False)
+        self._client = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=120, trust_env=False
+        )
 
     def get(self, path: str) -> Json:
         return self._client.get(path).raise_for_status().json()

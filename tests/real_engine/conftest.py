@@ -1,5 +1,6 @@
 """Runs only where a real engine was made: these checks are never collected unless they are asked for by path."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 from tests.real_engine.answers import Asker
 from tests.real_engine.comparison import COMPARISON, summary
-from tests.real_engine.recording import Recording, record
-from tests.real_engine.servers import Home, Server, fastapi, running
+from tests.real_engine.lm_eval_runs import SCORED, table
+from tests.real_engine.openai_calls import Calls, call_asynchronously
+from tests.real_engine.recording import Records, record_all
+from tests.real_engine.servers import API_KEY, Home, Server, fastapi, running
 from tests.real_engine.vocabulary import Vocabulary
 
 
@@ -36,6 +39,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("comparison with vLLM's Python frontend")
         for line in summary(comparison):
             terminalreporter.write_line(line)
+    if (scored := config.stash.get(SCORED, None)) is not None:
+        terminalreporter.section("scores of lm-eval: Northbound's, vLLM's")
+        for line in table(*scored):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +53,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         vllm=folder / "venv/bin/vllm",
         model=folder / "smollm2",
         northbound=request.config.getoption("--northbound"),
+        lm_eval=folder / "lm-eval/bin/python",
         logs=tmp_path_factory.mktemp("logs"),
     )
 
@@ -56,10 +64,10 @@ def vocabulary(home: Home) -> Vocabulary:
 
 
 @pytest.fixture(scope="session")
-def reference(home: Home) -> Recording:
+def reference(home: Home) -> Records:
     """What vLLM's own Python frontend answers, with an engine that nobody else asks."""
-    with running(fastapi(home)) as server:
-        return record(server.url)
+    with running(fastapi(home, "--api-key", API_KEY)) as server:
+        return record_all(home, server.url)
 
 
 @pytest.fixture(scope="module")
@@ -71,5 +79,10 @@ def asker(server: Server) -> Iterator[Asker]:
 
 @pytest.fixture(scope="module")
 def client(server: Server) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=API_KEY, max_retries=0) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def called_asynchronously(server: Server) -> Calls:
+    return asyncio.run(call_asynchronously(server.url))

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.real_engine.answers import Asker, Json, assembled
+from tests.real_engine.lm_eval_runs import Runs, evaluate
+from tests.real_engine.openai_calls import Calls, Refusals, call, refusals
 from tests.real_engine.questions import QUESTIONS
+from tests.real_engine.servers import Home
 
 
 class Recorded(NamedTuple):
@@ -22,6 +25,20 @@ class Recorded(NamedTuple):
 
 Recording = Mapping[str, Recorded]
 """For each question by name."""
+
+
+class Records(NamedTuple):
+    """What one server answers to everyone who asks it."""
+
+    answers: Recording
+    calls: Calls
+    refusals: Refusals
+    runs: Runs
+
+
+def record_all(home: Home, url: str) -> Records:
+    """The engine has answered nothing before."""
+    return Records(record(url), call(url), refusals(url), evaluate(home, url))
 
 
 def record(url: str) -> Recording:

@@ -11,6 +11,9 @@ import httpx
 
 from tests.real_engine.processes import Program, wait_for
 
+API_KEY = "key-of-the-checks"
+"""What the clients send."""
+
 MODEL = "smollm2"
 """The served model name."""
 
@@ -28,12 +31,14 @@ STOP_SECONDS = 60.0
 
 
 class Home(NamedTuple):
-    """What a real engine needs, as script/e2e-vllm made it, and the Northbound that is to be checked."""
+    """What a real engine and its clients need, as script/e2e-vllm made it, and the Northbound that is to be checked."""
 
     python: Path
     vllm: Path
     model: Path
     northbound: Path
+    lm_eval: Path
+    """The Python that has lm-eval."""
     logs: Path
 
 

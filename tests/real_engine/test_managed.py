@@ -10,15 +10,19 @@ import pytest
 
 from tests.real_engine.answers import Json, each_choice
 from tests.real_engine.checks import Serves, stops
+from tests.real_engine.client_checks import ServesClientsAlike
 from tests.real_engine.comparison import COMPARISON, Comparison, compare
 from tests.real_engine.deviations import DEVIATIONS
+from tests.real_engine.distillation_checks import ServesDistillation
 from tests.real_engine.expected import as_far_as, expected_answer
+from tests.real_engine.lm_eval_runs import SCORED
 from tests.real_engine.logprob_checks import ServesLogprobs
 from tests.real_engine.openai_checks import ServesOpenAIClient
+from tests.real_engine.openai_failure_checks import FailsAsOpenAIClient
 from tests.real_engine.parity import differences, stream_shapes
 from tests.real_engine.questions import QUESTIONS, Question
-from tests.real_engine.recording import Recording, record, record_ids
-from tests.real_engine.servers import Home, Server, managed, running
+from tests.real_engine.recording import Records, record_all, record_ids
+from tests.real_engine.servers import API_KEY, Home, Server, managed, running
 from tests.real_engine.vocabulary import Vocabulary
 
 each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
@@ -28,28 +32,32 @@ each_streamed = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def server(home: Home, reference: Recording) -> Iterator[Server]:
+def server(home: Home, reference: Records) -> Iterator[Server]:
     # the reference comes first: two engines do not fit on a small machine
-    with running(managed(home)) as server:
+    with running(managed(home, "--api-key", API_KEY)) as server:
         yield server
 
 
 @pytest.fixture(scope="module", autouse=True)
-def recording(server: Server) -> Recording:
+def records(pytestconfig: pytest.Config, home: Home, server: Server, reference: Records) -> Records:
     """Made before anything else is asked."""
-    return record(server.url)
+    records = record_all(home, server.url)
+    pytestconfig.stash[SCORED] = records.runs, reference.runs
+    return records
 
 
 @pytest.fixture(scope="module")
 def comparison(
-    pytestconfig: pytest.Config, server: Server, recording: Recording, reference: Recording, vocabulary: Vocabulary
+    pytestconfig: pytest.Config, server: Server, records: Records, reference: Records, vocabulary: Vocabulary
 ) -> Comparison:
-    comparison = compare(recording, reference, record_ids(server.url), vocabulary)
+    comparison = compare(records.answers, reference.answers, record_ids(server.url), vocabulary)
     pytestconfig.stash[COMPARISON] = comparison
     return comparison
 
 
-class TestManaged(ServesOpenAIClient, ServesLogprobs, Serves):
+class TestManaged(
+    ServesClientsAlike, ServesOpenAIClient, FailsAsOpenAIClient, ServesDistillation, ServesLogprobs, Serves
+):
     to_show_ids: ClassVar[Json] = {"return_tokens_as_token_ids": True}
 
     @each_question
@@ -74,9 +82,9 @@ class TestManaged(ServesOpenAIClient, ServesLogprobs, Serves):
 
     @each_streamed
     def test_streams_in_the_shape_that_vllm_does(
-        self, recording: Recording, reference: Recording, question: Question
+        self, records: Records, reference: Records, question: Question
     ) -> None:
-        ours, theirs = recording[question.name].chunks, reference[question.name].chunks
+        ours, theirs = records.answers[question.name].chunks, reference.answers[question.name].chunks
         assert ours
         assert theirs
 

@@ -1,12 +1,23 @@
 """The flags of one command alone."""
 
 from adapters.inbound.cli.flags import SHARED, Flag
-from adapters.inbound.cli.kinds import DESCRIPTOR, PORT, TOKENS, choice, integer, number, text
+from adapters.inbound.cli.kinds import (
+    DESCRIPTOR,
+    ENGINES,
+    MOST_ENGINES,
+    PORT,
+    TOKENS,
+    choice,
+    integer,
+    number,
+    text,
+    word,
+)
 
 SERVE = (
     Flag(
         name="config",
-        kind=text("FILE"),
+        kind=word("FILE"),
         group="serving",
         help="YAML with flags by name, which those of the command line win over",
     ),
@@ -44,7 +55,7 @@ SERVE = (
     ),
     Flag(
         name="data-parallel-size",
-        kind=integer(1),
+        kind=ENGINES,
         group="engine",
         aliases=("-dp",),
         needs="vllm",
@@ -60,7 +71,7 @@ SERVE = (
     ),
     Flag(
         name="mock-step-ms",
-        kind=number("MS"),
+        kind=number("MS", 10**9),
         group="mock",
         ours=True,
         needs="mock",
@@ -94,24 +105,22 @@ FRONTEND = (
     ),
     Flag(
         name="engine-start-index",
-        kind=integer(0),
+        kind=integer(0, MOST_ENGINES - 1),
         group="vLLM hands over",
         required=True,
         help="rank of the first engine",
     ),
-    Flag(
-        name="engine-count", kind=integer(1), group="vLLM hands over", required=True, help="how many engines there are"
-    ),
+    Flag(name="engine-count", kind=ENGINES, group="vLLM hands over", required=True, help="how many engines there are"),
     Flag(
         name="data-parallel-size",
-        kind=integer(1),
+        kind=ENGINES,
         group="vLLM hands over",
         required=True,
         help="how many engines the deployment has",
     ),
     Flag(
         name="args-json",
-        kind=text("JSON"),
+        kind=word("JSON"),
         group="vLLM hands over",
         required=True,
         help="the flags of `vllm serve`, as a JSON object in snake case",
@@ -121,23 +130,23 @@ FRONTEND = (
 MOCK_ENGINE = (
     Flag(
         name="handshake-address",
-        kind=text("ADDRESS"),
+        kind=word("ADDRESS"),
         group="mock",
         required=True,
         help="where the frontend waits for engines, such as tcp://127.0.0.1:29550",
     ),
-    Flag(name="engine-count", kind=integer(1), group="mock", help="how many engines to be"),
-    Flag(name="step-ms", kind=number("MS"), group="mock", help="how long an engine step takes"),
+    Flag(name="engine-count", kind=integer(1, 256), group="mock", help="how many engines to be"),
+    Flag(name="step-ms", kind=number("MS", 10**9), group="mock", help="how long an engine step takes"),
     Flag(
         name="tokens-per-step",
         kind=integer(1),
         group="mock",
         help="how many tokens a step brings per request",
     ),
-    Flag(name="vocab-size", kind=integer(1), group="mock", help="how many token ids there are"),
+    Flag(name="vocab-size", kind=integer(1, 10**7), group="mock", help="how many token ids there are"),
     Flag(name="max-model-len", kind=TOKENS, group="mock", help="the most tokens of one request"),
     Flag(name="fail", kind=text("MODE"), group="mock", help="fail in this way"),
     Flag(name="fail-after", kind=integer(0), group="mock", help="fail once this much went well"),
-    Flag(name="ready-delay-s", kind=number("SECONDS"), group="mock", help="how long starting takes"),
+    Flag(name="ready-delay-s", kind=number("SECONDS", 10**6), group="mock", help="how long starting takes"),
     Flag(name="vllm-version", kind=text("VERSION"), group="mock", help="the version to claim"),
 )

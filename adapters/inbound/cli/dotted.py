@@ -8,7 +8,6 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from msgspec import DecodeError
 from msgspec.json import decode
 
 from adapters.inbound.cli.kinds import count
@@ -63,6 +62,6 @@ def _value(text: str) -> Any:
     for read in (decode, count):
         try:
             return read(text)
-        except (DecodeError, RecursionError, ValueError):
+        except (ValueError, RecursionError):
             continue
     return text

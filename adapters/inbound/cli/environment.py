@@ -46,6 +46,8 @@ def stand_ins(flags: Iterable[Flag], environ: Mapping[str, str]) -> dict[str, An
         text = environ.get(flag.env, "") if flag.env else ""
         if not text:
             continue
+        if not is_utf8(text):
+            raise UsageError(f"{flag.env}: not UTF-8")
         try:
             words = [text] if flag.env_is_one or not flag.many else text.split(",")
             values = [flag.kind.read_text(word) for word in words]
@@ -53,3 +55,12 @@ def stand_ins(flags: Iterable[Flag], environ: Mapping[str, str]) -> dict[str, An
         except ValueError as error:
             raise UsageError(f"{flag.env}: {error}") from None
     return given
+
+
+def is_utf8(word: str) -> bool:
+    """Whether a word of the command line or the environment was; Python escapes the bytes of one that was not."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -10,6 +10,7 @@ from msgspec import Struct
 from adapters.inbound.cli.kinds import (
     OBJECT,
     PORT,
+    SECONDS,
     SECRET,
     STRINGS,
     SWITCH,
@@ -18,6 +19,7 @@ from adapters.inbound.cli.kinds import (
     choice,
     integer,
     text,
+    word,
 )
 from adapters.inbound.cli.lora_modules import LORA_MODULES
 
@@ -80,7 +82,7 @@ SHARED = (
     Flag(name="uds", kind=text("PATH"), group="serving", help="listen on this Unix socket instead of host and port"),
     Flag(
         name="http-timeout-keep-alive",
-        kind=integer(0, metavar="SECONDS"),
+        kind=SECONDS,
         group="serving",
         env="VLLM_HTTP_TIMEOUT_KEEP_ALIVE",
         help="how long an idle connection is kept",
@@ -94,7 +96,7 @@ SHARED = (
     ),
     Flag(
         name="shutdown-timeout",
-        kind=integer(0, metavar="SECONDS"),
+        kind=SECONDS,
         group="serving",
         for_engine=True,
         help="how long running requests may still take when the server stops",
@@ -181,7 +183,7 @@ SHARED = (
     ),
     Flag(
         name="sse-keep-alive-interval",
-        kind=integer(0, metavar="SECONDS"),
+        kind=SECONDS,
         group="serving",
         help="how long a stream may be silent before it sends a comment; 0 for ever",
     ),
@@ -331,7 +333,7 @@ SHARED = (
     ),
     Flag(
         name="engine-ready-timeout-secs",
-        kind=integer(0, metavar="SECONDS"),
+        kind=SECONDS,
         group="engine",
         fills="engine_ready_timeout_s",
         env="VLLM_ENGINE_READY_TIMEOUT_S",
@@ -340,7 +342,7 @@ SHARED = (
     ),
     Flag(
         name="allow-engine-version",
-        kind=text("VERSION"),
+        kind=word("VERSION"),
         group="engine",
         ours=True,
         many=True,

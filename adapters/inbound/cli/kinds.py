@@ -1,16 +1,17 @@
 """How the value of a flag is read, from a word of the command line and from JSON."""
 
-import json
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 _DECIMAL = re.compile(r"(\d+(?:\.\d+)?)([kmgt])")
 _BINARY = re.compile(r"(\d+)([KMGT])")
 _MULTIPLES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+MOST_ENGINES = 2**16
+"""Their ranks are two bytes on the wire."""
 
 
 class Kind(Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     def read_text(self, text: str) -> Any:
         try:
             value = self.from_text(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._unexpected(text) from None
         if not self.accepts(value):
             raise self._unexpected(text)
@@ -82,12 +83,12 @@ def integer(at_least: int, at_most: int | None = None, metavar: str = "N") -> Ki
     )
 
 
-def number(metavar: str) -> Kind:
+def number(metavar: str, at_most: float) -> Kind:
     return Kind(
-        expected="a number of at least 0",
+        expected=f"a number from 0 to {at_most:g}",
         metavar=metavar,
         from_text=float,
-        accepts=lambda value: type(value) in (int, float) and math.isfinite(value) and value >= 0,
+        accepts=lambda value: type(value) in (int, float) and 0 <= value <= at_most,
     )
 
 
@@ -113,6 +114,15 @@ def text(metavar: str) -> Kind:
     )
 
 
+def word(metavar: str) -> Kind:
+    return Kind(
+        expected="a value that is not empty",
+        metavar=metavar,
+        from_text=str,
+        accepts=lambda value: isinstance(value, str) and value != "",
+    )
+
+
 SECRET = Kind(
     expected="a key that is not empty",
     metavar="KEY",
@@ -123,14 +133,14 @@ SECRET = Kind(
 STRINGS = Kind(
     expected="a JSON list of strings",
     metavar="JSON",
-    from_text=json.loads,
+    from_text=json.decode,
     accepts=lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
     kept_as=tuple,
 )
 OBJECT = Kind(
     expected="a JSON object",
     metavar="JSON",
-    from_text=json.loads,
+    from_text=json.decode,
     accepts=lambda value: isinstance(value, dict),
     kept_as=lambda value: value or None,
 )
@@ -140,18 +150,20 @@ SWITCH = Kind(
     accepts=lambda value: isinstance(value, bool),
 )
 PORT = integer(0, 65535, "PORT")
-DESCRIPTOR = integer(0, metavar="FD")
+DESCRIPTOR = integer(0, 2**31 - 1, "FD")
+SECONDS = integer(0, 10**9, "SECONDS")
+ENGINES = integer(1, MOST_ENGINES)
 TOKENS = Kind(
     expected="a number of tokens such as 8192, 8k (thousands) or 8K (1024s)",
     metavar="N",
     from_text=_token_count,
-    accepts=lambda value: type(value) is int and value >= 1,
+    accepts=lambda value: type(value) is int and 1 <= value < 2**63,
     text_in_json=True,
 )
 TOKENS_OR_AUTO = Kind(
     expected="a number of tokens such as 8192, 8k (thousands) or 8K (1024s), or auto (-1)",
     metavar="N",
     from_text=_token_count,
-    accepts=lambda value: type(value) is int and (value >= 1 or value == -1),
+    accepts=lambda value: type(value) is int and (1 <= value < 2**63 or value == -1),
     text_in_json=True,
 )

@@ -6,12 +6,13 @@ from importlib.metadata import version
 
 from adapters.inbound.cli.command_flags import MOCK_ENGINE
 from adapters.inbound.cli.commands import OVERVIEW, mock_engine_parser
+from adapters.inbound.cli.environment import is_utf8
 from adapters.inbound.cli.frontend import read_frontend
 from adapters.inbound.cli.render import read_render
 from adapters.inbound.cli.serve import read_serve
 from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, RenderSettings, ServeSettings
 from adapters.inbound.cli.shared import fill
-from adapters.inbound.cli.usage import UsageError
+from adapters.inbound.cli.usage import UsageError, complaint
 
 Settings = ServeSettings | RenderSettings | FrontendSettings | MockEngineSettings
 
@@ -23,10 +24,18 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     words cannot be followed.
     """
     try:
+        _check_encoding(argv)
         return _parse(argv, environ)
     except UsageError as error:
-        sys.stderr.write(f"northbound: error: {' '.join(str(error).split())}\n")
+        sys.stderr.write(complaint(error))
         raise SystemExit(2) from None
+
+
+def _check_encoding(argv: Sequence[str]) -> None:
+    """What is not UTF-8 can be sent to no client and no engine."""
+    for at, word in enumerate(argv):
+        if not is_utf8(word):
+            raise UsageError(f"word {at + 1} is not UTF-8" + (f", the one after {argv[at - 1]}" if at else ""))
 
 
 def _parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:

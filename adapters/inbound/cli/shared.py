@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from adapters.inbound.cli.flags import SHARED, Flag
 from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, LoraSettings, ModelSettings
+from adapters.inbound.cli.usage import UsageError
 
 _Settings = TypeVar("_Settings", bound=Struct)
 
@@ -37,7 +38,10 @@ def lora_settings(values: Mapping[str, Any], *, allows_updating: bool) -> LoraSe
 
 
 def model_settings(values: Mapping[str, Any], model: str | None) -> ModelSettings:
+    """Raises UsageError."""
     names = [name for name in values.get("served_model_name", ()) if name] or [model or "mock"]
+    if "messages" in (values.get("default_chat_template_kwargs") or {}):
+        raise UsageError("--default-chat-template-kwargs: messages come with each request")
     given = {**values, "model": model, "served_model_name": names}
     if given.get("max_model_len") == -1:
         del given["max_model_len"]

@@ -32,6 +32,10 @@ class ByteTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return VOCAB_SIZE
 
+    @property
+    def longest_entry(self) -> int:
+        return max(map(len, SPECIAL_TOKENS))
+
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:  # noqa: ARG002 - there are none to add
         token_ids: list[int] = []
         for part in _SPECIAL.split(text):

@@ -1,10 +1,10 @@
 """What a model's files say of it: the size of its vocabulary, what ends an answer, how tokens are chosen by default."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from adapters.outbound.hf_tokenizer.model_files import ModelFiles, ModelNotLoadable, one_line
 from application.model import ModelDefaults
@@ -36,10 +36,14 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     """Tokens the model was made for, if it says so; what counts is what the engine allows."""
 
 
+TokenId = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+"""What an engine can be told, whether it has such a token or not."""
+
+
 class GenerationConfig(Struct, frozen=True):
     """The part of `generation_config.json` that is used. None is what the file does not say."""
 
-    eos_token_id: int | list[int] | None = None
+    eos_token_id: TokenId | list[TokenId] | None = None
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -80,7 +84,12 @@ def load_model_facts(
     config = files.read_json(CONFIG)
     if config is None:
         raise ModelNotLoadable(f"{name} has no {CONFIG}.")
-    generation = _generation_config(generation_config, files, config)
+    try:
+        generation = _generation_config(generation_config, files, config)
+    except ModelNotLoadable as error:
+        if generation_config in (FROM_MODEL, NEUTRAL):
+            raise
+        raise ModelNotLoadable(f"--generation-config: {error}") from error
     # Same as vLLM: with `vllm` the model's file still says which tokens end an answer.
     sampling = _overridden({} if generation_config == NEUTRAL else generation.sampling, override)
     # Same as vLLM: what the model itself says of new tokens is a default, what the operator says a limit.

@@ -48,7 +48,7 @@ class ModelFiles:
             return None
         try:
             content = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ModelNotLoadable(f"{path} cannot be read: {one_line(error)}") from error
         if not isinstance(content, dict):
             raise ModelNotLoadable(f"{path} holds no JSON object.")

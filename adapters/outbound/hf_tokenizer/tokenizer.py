@@ -25,13 +25,19 @@ class HfTokenizer(Tokenizer):
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._notation = VocabularyNotation(tokenizer)
-        self._vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+        self._vocab_size = max(vocabulary.values(), default=-1) + 1
+        self._longest_entry = max(map(len, vocabulary), default=0)
         self._pieces = _Pieces(tokenizer, self._notation, self._vocab_size)
 
     @property
     def vocab_size(self) -> int:
         """One more than the highest id, added tokens included."""
         return self._vocab_size
+
+    @property
+    def longest_entry(self) -> int:
+        return self._longest_entry
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._encode(text, add_special_tokens).ids

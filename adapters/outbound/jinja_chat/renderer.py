@@ -52,7 +52,7 @@ class JinjaChat(ChatRenderer):
             self._unusable = str(error)
         except Exception as error:
             if chat_template is not None:
-                raise ChatTemplateNotLoadable(f"The chat template is not valid: {_said(error)}") from error
+                raise ChatTemplateNotLoadable(f"--chat-template: not valid: {_said(error)}") from error
             self._unusable = f"The model's chat template is not valid: {_said(error)}"
 
     def render(self, messages: Sequence[Message], rendering: Rendering) -> str:

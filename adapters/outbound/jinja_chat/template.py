@@ -22,8 +22,10 @@ def read_chat_template(value: str) -> str:
         return value
     try:
         return Path(value).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ChatTemplateNotLoadable(f"The chat template {value} cannot be read: {error}") from error
+    except OSError as error:
+        raise ChatTemplateNotLoadable(f"--chat-template: {value} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ChatTemplateNotLoadable(f"--chat-template: {value} is not UTF-8") from error
 
 
 def template_of(source: str | Mapping[str, str] | None) -> str:

@@ -12,12 +12,14 @@ import signal
 import socket
 import time
 from typing import Final, NoReturn
+from urllib.parse import urlsplit
 
 import zmq
 from msgspec import Struct
 
 from adapters.outbound.vllm_engine.emulated_engine import INVALID, PAUSED, EmulatedEngine, Faults, Generate, Observe
 from adapters.outbound.vllm_engine.emulated_link import LINGER_MS, Context, EngineLink, Socket, received
+from adapters.outbound.vllm_engine.transport import TransportFailure
 from adapters.outbound.vllm_engine.wire import ENGINE_CORE_DEAD, EngineReady, FinishCode
 
 FAILURES: Final = {
@@ -62,9 +64,11 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.fail is not None and self.fail not in FAILURES:
-            raise ValueError(f"{self.fail!r} is none of the failures {', '.join(FAILURES)}.")
-        if not self.handshake_address.startswith(("tcp://", "ipc://")):
-            raise ValueError(f"{self.handshake_address!r} is no address such as tcp://127.0.0.1:29550.")
+            raise ValueError(f"--fail: {self.fail!r} is none of the failures {', '.join(FAILURES)}.")
+        if not _is_address(self.handshake_address):
+            raise ValueError(
+                f"--handshake-address: {self.handshake_address!r} is no address such as tcp://127.0.0.1:29550."
+            )
 
 
 def run_emulator(settings: EmulatorSettings, generate: Generate) -> int:
@@ -143,10 +147,14 @@ class EngineCoreEmulator:
 
     def _connect(self, context: Context) -> None:
         """The handshake of each engine: hello, addresses, model loaded, ready."""
-        waiting = {link.say_hello(context, self._settings.handshake_address): link for link in self._links}
+        address = self._settings.handshake_address
+        try:
+            waiting = {link.say_hello(context, address): link for link in self._links}
+        except zmq.ZMQError as error:
+            raise TransportFailure(f"Cannot connect to {address}: {zmq.strerror(error.errno or 0)}.") from error
         for handshake in waiting:
             self._poller.register(handshake, zmq.POLLIN)
-        log.info("waiting for a frontend at %s", self._settings.handshake_address)
+        log.info("waiting for a frontend at %s", address)
         loaded_at: dict[Socket, float] = {}
         while waiting:
             readable = self._poll(min(loaded_at.values(), default=math.inf) - time.monotonic())
@@ -234,6 +242,14 @@ class EngineCoreEmulator:
         if self._stop_requested.fileno() in readable:
             raise _Stopped
         return readable
+
+
+def _is_address(text: str) -> bool:
+    url = urlsplit(text)
+    try:
+        return bool(url.hostname and url.port) if url.scheme == "tcp" else url.scheme == "ipc"
+    except ValueError:  # the port is none
+        return False
 
 
 def _faults(settings: EmulatorSettings) -> Faults:

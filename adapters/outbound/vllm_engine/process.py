@@ -101,7 +101,7 @@ async def check_interpreter(python: str) -> None:
     try:
         probe = await asyncio.create_subprocess_exec(python, "-c", HAS_VLLM, stdin=asyncio.subprocess.DEVNULL)
     except OSError as error:
-        raise EngineNotStarted(f"The interpreter {python} cannot be run: {error.strerror}.") from error
+        raise EngineNotStarted(f"--python: {python} cannot be run: {error.strerror}.") from error
     try:
         code = await probe.wait()
     except asyncio.CancelledError:

@@ -160,8 +160,8 @@ def network_sockets(host: str) -> Iterator[EngineSockets]:
 def adopted_sockets(input_fd: int, output_fd: int) -> Iterator[EngineSockets]:
     """Sockets upon listening descriptors, inherited from whoever told the engines of them."""
     with _sockets() as sockets:
-        _adopt(sockets._input, input_fd)
-        _adopt(sockets._output, output_fd)
+        _adopt(sockets._input, input_fd, "--input-listener-fd")
+        _adopt(sockets._output, output_fd, "--output-listener-fd")
         yield sockets
 
 
@@ -204,15 +204,15 @@ def _socket(context: "zmq.Context[zmq.Socket[bytes]]", kind: int) -> "zmq.Socket
     return opened
 
 
-def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
+def _adopt(target: "zmq.Socket[bytes]", descriptor: int, flag: str) -> None:
     try:
         listener = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise TransportFailure(f"Descriptor {descriptor} is no socket: {error.strerror}.") from error
+        raise TransportFailure(f"{flag}: descriptor {descriptor} is no socket: {error.strerror}.") from error
     try:
         # libzmq takes it on trust, and ends the whole process when it cannot accept
         if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            raise TransportFailure(f"Descriptor {descriptor} is no listening socket.")
+            raise TransportFailure(f"{flag}: descriptor {descriptor} is no listening socket.")
         listener.setblocking(False)
         listener.set_inheritable(False)
         name, is_ipv6 = listener.getsockname(), listener.family == socket.AF_INET6
@@ -228,18 +228,21 @@ def _adopt(target: "zmq.Socket[bytes]", descriptor: int) -> None:
 def _bind_tcp(target: "zmq.Socket[bytes]", host: str, port: int = 0) -> None:
     try:
         family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise TransportFailure(f"Cannot listen for engines at {host}: {error}.") from error
+    except (OSError, UnicodeError) as error:
+        raise TransportFailure(f"--data-parallel-address: cannot listen for engines at {host}: {error}.") from error
     if family == socket.AF_INET6:
         target.setsockopt(zmq.IPV6, 1)
-    _bind(target, _tcp(str(address[0]), port or "*"))
+    try:
+        _bind(target, _tcp(str(address[0]), port or "*"))
+    except TransportFailure as failure:
+        raise TransportFailure(f"--data-parallel-address, --data-parallel-rpc-port: {failure}") from failure
 
 
 def _bind(target: "zmq.Socket[bytes]", endpoint: str) -> None:
     try:
         target.bind(endpoint)
     except zmq.ZMQError as error:
-        raise TransportFailure(f"Cannot listen for engines at {endpoint}: {error}.") from error
+        raise TransportFailure(f"cannot listen for engines at {endpoint}: {zmq.strerror(error.errno or 0)}.") from error
 
 
 def _tcp(address: str, port: int | str) -> str:

@@ -1,0 +1,32 @@
+"""Whatever a client sends, and whenever it leaves, it gets an answer or is told what is wrong; nothing is left behind.
+
+`script/fuzz` sends as many others as wanted.
+"""
+
+import pytest
+from schemathesis import GenerationMode
+
+from tests.fuzz import api
+from tests.fuzz.run import SENT, run
+from tests.fuzz.servers import KINDS, Kind
+
+SEED = "suite"
+EACH = 300
+BY_THE_DOCUMENT = 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answered_or_told(kind: Kind) -> None:
+    counted, failure = run(kind, SEED, EACH)
+    assert failure is None, failure
+    assert counted[SENT] >= EACH
+    assert min(counted["200"], counted["400"]) > EACH / 10, counted
+
+
+@pytest.mark.parametrize("mode", GenerationMode, ids=str)
+@pytest.mark.parametrize("label", api.operations())
+def test_as_the_document_says(label: str, mode: GenerationMode) -> None:
+    counted, failure = api.run(label, mode, SEED, BY_THE_DOCUMENT)
+    assert failure is None, failure
+    fits = mode is GenerationMode.POSITIVE
+    assert bool(counted[api.ANSWERED]) == fits, counted
