@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.tree import ROOT, append, broken_contracts, contract, contracts, copy_tree
-from tests.architecture.violations import OPENAI, VIOLATIONS, Violation
+from tests.architecture.violations import OPENAI, VIOLATIONS, VLLM, Violation
 
 
 def test_they_hold() -> None:
@@ -43,3 +43,12 @@ def test_every_endpoint_lowers_in_the_module_that_is_kept_from_server_options() 
 
     assert endpoints >= {"chat", "completions"}
     assert endpoints == {path.parent.name for path in ROOT.glob(f"{OPENAI}/*/lower.py")}
+
+
+def test_so_does_every_route_of_vllm_s_own_that_is_asked_anything() -> None:
+    lowering = {path.parent.name for path in ROOT.glob(f"{VLLM}/*/lower.py")}
+
+    assert lowering == {path.parent.name for path in ROOT.glob(f"{VLLM}/*/schema.py")}
+    assert lowering == {
+        violation.module.split("/")[-2] for violation in VIOLATIONS if violation.module.startswith(VLLM)
+    }

@@ -15,6 +15,7 @@ class Violation(NamedTuple):
 
 
 OPENAI = "adapters/inbound/http/openai"
+VLLM = "adapters/inbound/http/vllm"
 
 VIOLATIONS = [
     Violation("layers", "domain/errors.py", "import application.ports.metrics"),
@@ -43,6 +44,10 @@ VIOLATIONS = [
         Violation("preparing-knows-no-server-option", f"{OPENAI}/{endpoint}/lower.py", source)
         for endpoint in ("chat", "completions")
         for source in ("import application.options", "import application.services.generation")
+    ],
+    *[
+        Violation("preparing-knows-no-server-option", f"{VLLM}/{part}/lower.py", "import application.services.response")
+        for part in ("derender", "generate", "tokenize")
     ],
     Violation("no-engine-in-process", "adapters/outbound/vllm_engine/wire.py", "import vllm.v1.engine"),
     Violation("no-engine-in-process", "adapters/outbound/vllm_engine/tensors.py", "import torch"),

@@ -55,6 +55,14 @@ async def test_the_other_routes_stay() -> None:
         assert (await post(server(*words), CHAT, question(CHAT))).status_code == 200
 
 
+async def test_without_an_engine_there_are_its_two_ends() -> None:
+    app = build_server_app(container(ScriptedEngine(steps(104))), serve("m").http, generates=False)
+    for path in PATHS:
+        status = 400 if path.endswith("render") and path not in UNBUILT else 404
+        assert (await post(app, path, {})).status_code == status
+    assert (await post(app, CHAT, question(CHAT))).status_code == 404
+
+
 class TestTheOlderPathOfAborts:
     async def test_is_that_of_tokens_only_and_asks_for_no_key(self) -> None:
         body = {"request_ids": ["r"]}
