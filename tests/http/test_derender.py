@@ -219,6 +219,7 @@ BAD: list[tuple[str, Json, str | None]] = [
     (DERENDER_CHAT, {"generate_response": {}}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated()}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice())}, "generate_response"),
+    (DERENDER_CHAT, {"generate_response": generated(choice(104, finish_reason=None))}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice(104, index=1))}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice(104), choice(105))}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice(VOCAB_SIZE))}, "generate_response"),

@@ -28,7 +28,8 @@ def extra_args(
         # Same as vLLM: the token ids are for a frontend, and never reach the engine.
         kv = {name: value for name, value in kv_transfer_params.items() if name != "prompt_token_ids"}
         _check("kv_transfer_params", kv)
-        passed["kv_transfer_params"] = kv
+        if kv:
+            passed["kv_transfer_params"] = kv
     if ec_transfer_params:
         _check("ec_transfer_params", ec_transfer_params)
         passed["ec_transfer_params"] = ec_transfer_params

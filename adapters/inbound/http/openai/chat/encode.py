@@ -99,7 +99,7 @@ async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
             system_fingerprint=answer.fingerprint,
             usage=Usage.of(choices, is_chat=True),
             prompt_logprobs=rows.prompt_logprobs(first),
-            prompt_token_ids=first.prompt.token_ids if answer.return_token_ids else None,
+            prompt_token_ids=first.prompt.token_ids or None if answer.return_token_ids else None,
             prompt_text=reply.prompt_text,
             kv_transfer_params=choices.transfer.kv,
             ec_transfer_params=choices.transfer.ec,

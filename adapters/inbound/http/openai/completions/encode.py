@@ -125,7 +125,7 @@ async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows
                     stop_reason=last[encoder.index].stop_reason,
                     token_ids=token_ids[encoder.index] if answer.return_token_ids else None,
                     prompt_logprobs=rows.prompt_logprobs(encoder.generation),
-                    prompt_token_ids=encoder.generation.prompt.token_ids if answer.return_token_ids else None,
+                    prompt_token_ids=encoder.generation.prompt.token_ids or None if answer.return_token_ids else None,
                 )
                 for encoder in encoders
             ],

@@ -69,13 +69,9 @@ def lower_response(
     for choice in choices:
         if not choice.token_ids and choice.finish_reason is not FinishReason.ABORT:
             raise InvalidField(f"{param}: choice {choice.index} has no token_ids.", param)
-    return _replay(
-        response,
-        prompt_tokens,
-        prompt_token_ids,
-        param,
-        [choice.finish_reason or FinishReason.STOP for choice in choices],
-    )
+        if choice.finish_reason is None:
+            raise InvalidField(f"{param}: choice {choice.index} has no finish_reason.", param)
+    return _replay(response, prompt_tokens, prompt_token_ids, param)
 
 
 def lower_chunk(body: DerenderChunk) -> Replay:
@@ -83,8 +79,7 @@ def lower_chunk(body: DerenderChunk) -> Replay:
     chunk = body.generate_chunk
     if len(chunk.choices) > 1:
         raise InvalidField("generate_chunk must have one choice at most.", "generate_chunk")
-    finishes = [choice.finish_reason for choice in chunk.choices]
-    return _replay(chunk, body.prompt_tokens, body.prompt_token_ids, "generate_chunk", finishes)
+    return _replay(chunk, body.prompt_tokens, body.prompt_token_ids, "generate_chunk")
 
 
 def lower_state(state: StreamState | None) -> ReadingState | None:
@@ -98,7 +93,6 @@ def _replay(
     prompt_tokens: int | None,
     prompt_token_ids: list[int] | None,
     param: str,
-    finish_reasons: Sequence[FinishReason | None],
 ) -> Replay:
     ids = generated.prompt_token_ids if prompt_token_ids is None else prompt_token_ids
     scores = generated.prompt_logprobs
@@ -114,14 +108,12 @@ def _replay(
             choice.token_ids or [],
             _output_columns(choice, param),
             prompt_columns,
-            finish_reason,
+            choice.finish_reason,
             choice.stop_reason,
             cached_tokens=None if details is None else details.cached_tokens,
             transfer=TransferParams(generated.kv_transfer_params, generated.ec_transfer_params),
         )
-        for choice, finish_reason in zip(
-            sorted(generated.choices, key=lambda choice: choice.index), finish_reasons, strict=True
-        )
+        for choice in sorted(generated.choices, key=lambda choice: choice.index)
     ]
     return Replay(
         deltas=deltas,
