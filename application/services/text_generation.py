@@ -10,6 +10,7 @@ from domain.detokenizer import Detokenizer
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
 from domain.prompt import Prompt
+from domain.speculation import Speculation
 from domain.timing import EngineStart, RequestTiming
 
 
@@ -38,6 +39,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
         """Whether logprob tokens are placeholders: the rule, resolved."""
         self.transfer: TransferParams | None = None
         """What the engine last said of the caches it leaves; None when it said nothing."""
+        self.speculation: Speculation | None = None
+        """How well its drafts were guessed, once it has ended, where the engine tells."""
         self._prompt_only = prompt_only
         self._tokens = tokens
         self._detokenizer = detokenizer
@@ -125,6 +128,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
             await self._end("error")
             raise
         self.transfer = tokens.transfer or self.transfer
+        self.speculation = tokens.speculation or self.speculation
         self._last_output_at = tokens.produced_at
         return tokens
 

@@ -24,6 +24,7 @@ from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
+from domain.speculation import Speculation
 from domain.structured_outputs import Regex, StructuredOutputs
 from domain.timing import EngineStart
 from tests.wire.cases import ARRIVAL_TIME, REQUESTS
@@ -270,6 +271,11 @@ def test_what_an_engine_leaves_to_others() -> None:
     kv = {"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None}
     assert delta("handed over").transfer == TransferParams(kv, {"x": 1})
     assert delta("one token").transfer is None
+
+
+def test_drafts() -> None:
+    assert delta("drafts").speculation == Speculation(2, [0, 1, 2], 6, [2, 1, 2], [2, 2, 2])
+    assert delta("one token").speculation is None
 
 
 def test_an_engine_before_033_fails_over_a_form_that_does_not_compile() -> None:

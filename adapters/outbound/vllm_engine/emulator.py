@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 import zmq
 from msgspec import Struct
 
-from adapters.outbound.vllm_engine.emulated_engine import INVALID, PAUSED, EmulatedEngine, Faults, Generate, Observe
+from adapters.outbound.vllm_engine.emulated_engine import (
+    INVALID,
+    PAUSED,
+    DraftMetrics,
+    EmulatedEngine,
+    Faults,
+    Generate,
+    Observe,
+)
 from adapters.outbound.vllm_engine.emulated_link import LINGER_MS, Context, EngineLink, Socket, received
 from adapters.outbound.vllm_engine.transport import TransportFailure
 from adapters.outbound.vllm_engine.wire import ENGINE_CORE_DEAD, EngineReady, FinishCode
@@ -61,6 +69,8 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
     fail_after: int = 0
     ready_delay_s: float = 0.0
     """How long loading the model takes."""
+    per_request_spec_decode_metrics: DraftMetrics = "none"
+    """How much is told of drafts, which the further tokens of each step are taken for."""
 
     def __post_init__(self) -> None:
         if self.fail is not None and self.fail not in FAILURES:
@@ -116,6 +126,7 @@ class EngineCoreEmulator:
                     tokens_per_step=settings.tokens_per_step,
                     is_032=settings.vllm_version.startswith("0.32"),
                     faults=_faults(settings),
+                    draft_metrics=settings.per_request_spec_decode_metrics,
                 )
             )
             for index in range(settings.engine_count)

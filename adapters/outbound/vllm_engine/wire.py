@@ -278,6 +278,17 @@ class PrefillStats(Struct):
     num_cache_creation_tokens: int = 0
 
 
+class SpecDecodeMetrics(Struct):
+    """The drafts of one request."""
+
+    num_spec_tokens: int
+    histogram: list[int]
+    """How many steps accepted 0, 1, ... of them."""
+    num_draft_tokens: int = 0
+    per_step_accepted: list[int] = field(default_factory=list)
+    per_step_drafted: list[int] = field(default_factory=list)
+
+
 class OutputError(Struct):
     """Why a request failed, since 0.33."""
 
@@ -321,7 +332,8 @@ class EngineCoreOutput032(Struct, array_like=True, gc=False):
     num_nans_in_logits: int = 0
     mm_cache_miss_hashes: Any = None
     new_sampling_mask: Any = None
-    spec_decode_metrics: Any = None
+    spec_decode_metrics: SpecDecodeMetrics | None = None
+    """With the last output only, if the engine was told to count."""
     prompt_token_id_logprobs: Any = None
 
 
