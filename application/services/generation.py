@@ -12,6 +12,7 @@ from application.ports.engine import EngineCore
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput, TextRequest, Truncation
+from application.services.aside import aside
 from application.services.choices import Choices
 from application.services.render import Render
 from application.services.text_generation import TextGeneration
@@ -83,7 +84,8 @@ class GenerateText:
         Raises RequestError for what this model does not take, EngineFailure when the engine cannot; then none is left.
         """
         output = request.output
-        sampling = self._sampling(request, fields)
+        banned = await aside(sum(map(len, request.bad_words)), lambda: self._render.banned(request.bad_words))
+        sampling = self._sampling(request, banned, fields)
         fitted = {key: self._fitted(prompt, request.truncation, fields) for key, prompt in prompts.items()}
         admissions = [
             (prompt, self._children(request_id, prompt, sampling, request, fields))
@@ -114,7 +116,7 @@ class GenerateText:
         """What the request's prompts have to fit into as they are; None where they are cut to fit."""
         return None if request.truncation else Room(self._engine.max_model_len, fields.prompt)
 
-    def _sampling(self, request: TextRequest, fields: FieldNames) -> SamplingParams:
+    def _sampling(self, request: TextRequest, banned: Sequence[Sequence[int]], fields: FieldNames) -> SamplingParams:
         """What is asked of the engine, but for what depends on the prompt."""
         sampling, limits = request.sampling, self._limits
         check_alternatives(fields.alternatives, sampling.logprobs, limits.max_logprobs, limits.vocab_size)
@@ -127,7 +129,7 @@ class GenerateText:
             sampling,
             eos_token_id=self._defaults.eos_token_id,
             stop_token_ids=self._stop_token_ids(sampling),
-            bad_words_token_ids=self._render.banned(request.bad_words) or None,
+            bad_words_token_ids=banned or None,
         )
 
     def _fitted(self, prompt: Prompt, truncation: Truncation | None, fields: FieldNames) -> Prompt:

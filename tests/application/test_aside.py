@@ -12,7 +12,7 @@ from application.requests import Chat, Completion, Truncation
 from application.services.aside import SHORT
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
-from application.services.render import Render
+from application.services.render import BadWordNotUsable, Render
 from tests.application.serving import chat, completion, serve
 
 
@@ -43,3 +43,15 @@ async def test_only_long_prompts_are_tokenised_in_another_thread(ask: type, is_l
     await choices.aclose()
 
     assert [thread is threading.main_thread() for thread in tokenizer.threads] == [not is_long]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_only_long_words_are_tokenised_in_another_thread(is_long: bool) -> None:
+    served, tokenizer = serve(steps(104)), Watched()
+    served.complete_text._generate._render = Render(tokenizer, PlainChat())
+    request = structs.replace(completion("a"), bad_words=["b" * (SHORT + 1 if is_long else 10)])
+    try:
+        await (await served.complete_text(request)).aclose()
+    except BadWordNotUsable:
+        assert is_long
+    assert {thread is threading.main_thread() for thread in tokenizer.threads} == {not is_long}

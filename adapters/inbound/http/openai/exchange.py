@@ -10,11 +10,14 @@ from litestar.response.base import ASGIResponse
 
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
-from adapters.inbound.http.openai.sampling import SamplingFields
+from adapters.inbound.http.openai.sampling import InvalidField, SamplingFields
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
 from application.services.models import ServedModel
 from domain.detokenizer import PieceOf
+
+LONGEST_ID = 1024
+"""Characters. Every chunk has it, and every choice at the engine."""
 
 
 class TokenDisplays:
@@ -31,9 +34,16 @@ class TokenDisplays:
 def answer_to(
     request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: ServedModel, fingerprint: str | None
 ) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
+    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
+
+    Raises InvalidField for an id that is too long."""
+    request_id = request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]
+    if len(request_id) > LONGEST_ID:
+        raise InvalidField(
+            f"request_id must have at most {LONGEST_ID} characters, got {len(request_id)}.", "request_id"
+        )
     return Answer(
-        id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
+        id=prefix + request_id,
         created=int(time.time()),
         model=model.name,
         fingerprint=fingerprint,
