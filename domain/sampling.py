@@ -9,9 +9,6 @@ from msgspec import Struct
 from domain.errors import RequestError
 from domain.structured_outputs import StructuredOutputs
 
-GREEDY_BELOW = 1e-5
-"""A lower temperature is greedy sampling. Same as vLLM."""
-
 MOST_SCORED_IDS = 128
 """Same as vLLM."""
 
@@ -76,6 +73,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     """What the engine's own extensions are told, passed on as it came."""
     logprob_token_ids: Sequence[int] | None = None
     """Score these ids beside each sampled token, in this order, instead of the most likely ones."""
+    routed_experts_prompt_start: int = 0
+    """From which prompt token on an engine that tells the experts of each token is to do so."""
 
     def __post_init__(self) -> None:
         _check("temperature", self.temperature, 0 <= self.temperature <= 2, "in [0, 2]")
@@ -103,7 +102,7 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
 
     @property
     def is_greedy(self) -> bool:
-        return self.temperature < GREEDY_BELOW
+        return self.temperature == 0
 
 
 def _check(param: str, value: float, ok: bool, wanted: str) -> None:

@@ -21,8 +21,8 @@ from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
 from domain.precedence import shows_token_ids, shows_usage
-from domain.prompt import Prompt, Room, check_in_vocabulary
-from domain.sampling import SamplingParams
+from domain.prompt import Prompt, PromptNotServable, Room, check_in_vocabulary
+from domain.sampling import OutOfRange, SamplingParams
 from domain.token_text import unfinished_character
 
 TAIL_TOKENS = 8
@@ -138,6 +138,9 @@ class GenerateText:
             if truncation.tokens > max_model_len:
                 message = f"truncate_prompt_tokens of {truncation.tokens} is greater than the context, {max_model_len}."
                 raise TruncationTooLong(message, "truncate_prompt_tokens")
+            if truncation.tokens == 0:
+                message = "truncate_prompt_tokens of 0 leaves nothing of the prompt."
+                raise PromptNotServable(message, "truncate_prompt_tokens")
             kept = max_model_len - 1 if truncation.tokens < 0 else truncation.tokens
             prompt = prompt.truncated(kept, truncation.keeps_end)
         prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
@@ -148,6 +151,9 @@ class GenerateText:
     ) -> list[GenerationRequest]:
         """One request per choice. Same as vLLM: each has an id, and with a seed a seed, of its own."""
         n, scheduling = request.output.n, request.scheduling
+        if sampling.routed_experts_prompt_start > len(prompt.token_ids):
+            message = f"routed_experts_prompt_start must be at most the prompt's {len(prompt.token_ids)} tokens."
+            raise OutOfRange(message, "routed_experts_prompt_start")
         max_tokens = prompt.max_tokens(sampling.max_tokens, self._engine.max_model_len, fields.max_tokens)
         if self._limits.max_output_tokens is not None:
             max_tokens = min(max_tokens, self._limits.max_output_tokens)

@@ -40,10 +40,11 @@ class Question(NamedTuple):
 
     @property
     def prompts(self) -> Sequence[str | None]:
-        """The texts that the choices go on with; None for token ids. A chat has one, not told here: ""."""
+        """The texts that the choices go on with; None for token ids. A chat's is not told here: ""."""
         prompt = self.body.get("prompt", "")
         several = prompt if not isinstance(prompt, str) and not isinstance(prompt[0], int) else [prompt]
-        return [each if isinstance(each, str) else None for each in several]
+        texts = [each if isinstance(each, str) else None for each in several]
+        return [text for text in texts for _ in range(self.body.get("n") or 1)]
 
     def named(self, name: str) -> "Question":
         return self._replace(name=name)

@@ -33,7 +33,7 @@ def held_to(form: Form, **options: object) -> GenerationRequest:
 REQUESTS = {
     "defaults": request("cmpl-1", [1, 2, 3], max_tokens=16),
     "greedy": request(
-        "cmpl-2", [7], max_tokens=5, temperature=1e-6, top_p=0.5, top_k=4, min_p=0.1, eos_token_id=2, logprobs=1
+        "cmpl-2", [7], max_tokens=5, temperature=0, top_p=0.5, top_k=4, min_p=0.1, eos_token_id=2, logprobs=1
     ),
     "nearly greedy": request("cmpl-3", [7], max_tokens=5, temperature=0.001),
     "everything": request(

@@ -45,6 +45,7 @@ def engine_sampling(params: SamplingParams, backend: Backend = "auto") -> Engine
         repetition_detection=_repetition(params),
         structured_outputs=engine_structured_outputs(params.structured_outputs, backend),
         extra_args=params.extra_args,
+        routed_experts_prompt_start=params.routed_experts_prompt_start,
         bad_words_token_ids=params.bad_words_token_ids,
         output_kind=OutputKind.DELTA,
         eos_token_id=None if params.ignore_eos else params.eos_token_id,

@@ -174,6 +174,7 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     allowed_token_ids: Sequence[int] | None = None
     repetition_detection: EngineRepetitionDetection | None = None
     extra_args: Mapping[str, Any] | None = None
+    routed_experts_prompt_start: int = 0
     structured_outputs: EngineStructuredOutputs | None = None
     bad_words_token_ids: Sequence[Sequence[int]] | None = field(default=None, name="_bad_words_token_ids")
     output_kind: int = OutputKind.CUMULATIVE

@@ -34,10 +34,12 @@ class TokenDisplays:
 def answer_to(
     request: Request[Any, Any, Any], body: SamplingFields, prefix: str, model: ServedModel, fingerprint: str | None
 ) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM.
+    """An answer's own facts. Its id is the caller's, from header or body, even an empty one, else a random one. Same as
+    vLLM.
 
     Raises InvalidField for an id that is too long."""
-    request_id = request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]
+    callers = request.headers.get("x-request-id", body.request_id)
+    request_id = uuid.uuid4().hex[:16] if callers is None else callers
     if len(request_id) > LONGEST_ID:
         raise InvalidField(
             f"request_id must have at most {LONGEST_ID} characters, got {len(request_id)}.", "request_id"

@@ -102,24 +102,25 @@ class SamplingFields(Struct, kw_only=True):
     ec_transfer_params: dict[str, Any] | None = None
     request_id: str | None = None
     user: str | None = None
-    """Accepted and unused. Same as vLLM."""
+    """Accepted and unused, as are the next four: one is for beams, the others for those who only render. Same as vLLM."""
+    length_penalty: float | None = None
+    mm_payload: Literal["tensors", "none"] | None = None
+    return_mm_kwargs: bool | None = None
+    return_token_offsets: bool | None = None
+    routed_experts_prompt_start: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    thinking_token_budget: Int64 | None = None
+    """-1 is no budget; another needs a model that is configured to reason."""
+    watermarking: bool | None = None
 
-    length_penalty: Unbuilt = 1
     metadata: Unbuilt = None
-    mm_payload: Unbuilt = "tensors"
     prompt_cache_key: Unbuilt = None
     prompt_cache_options: Unbuilt = None
     prompt_cache_retention: Unbuilt = None
-    return_mm_kwargs: Unbuilt = False
-    return_token_offsets: Unbuilt = False
     return_weight_versions: Unbuilt = False
-    routed_experts_prompt_start: Unbuilt = 0
     safety_identifier: Unbuilt = None
     service_tier: Unbuilt = "auto"
     store: Unbuilt = False
-    thinking_token_budget: Unbuilt = None
     use_beam_search: Unbuilt = False
-    watermarking: Unbuilt = None
 
 
 @cache
@@ -138,6 +139,11 @@ def refuse_unbuilt(body: SamplingFields) -> None:
         value = getattr(body, name)
         if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
             raise NotSupported(f"{name} is not supported by this server yet.", name)
+    if body.watermarking:
+        raise NotSupported("watermarking is not supported by this server yet.", "watermarking")
+    if body.thinking_token_budget not in (None, -1):
+        message = "thinking_token_budget must be -1: this server does not configure a model to reason."
+        raise NotSupported(message, "thinking_token_budget")
 
 
 def lower_sampling(
@@ -174,6 +180,7 @@ def lower_sampling(
         logprobs=logprobs,
         prompt_logprobs=wider(body.prompt_logprobs, echoed_logprobs),
         logprob_token_ids=body.logprob_token_ids,
+        routed_experts_prompt_start=body.routed_experts_prompt_start or 0,
     )
 
 
@@ -226,7 +233,7 @@ def lower_truncation(body: SamplingFields) -> Truncation | None:
 
 
 def check_stream_options(body: SamplingFields) -> None:
-    if body.stream_options is not None and not body.stream:
+    if body.stream_options not in (None, StreamOptions()) and not body.stream:
         raise InvalidField("stream_options is only allowed when stream is true.", "stream_options")
 
 
