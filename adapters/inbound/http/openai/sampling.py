@@ -108,9 +108,6 @@ class SamplingFields(Struct, kw_only=True):
     return_mm_kwargs: bool | None = None
     return_token_offsets: bool | None = None
     routed_experts_prompt_start: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-    thinking_token_budget: Int64 | None = None
-    """-1 is no budget; another needs a model that is configured to reason."""
-    watermarking: bool | None = None
 
     metadata: Unbuilt = None
     prompt_cache_key: Unbuilt = None
@@ -120,7 +117,9 @@ class SamplingFields(Struct, kw_only=True):
     safety_identifier: Unbuilt = None
     service_tier: Unbuilt = "auto"
     store: Unbuilt = False
+    thinking_token_budget: Unbuilt = -1
     use_beam_search: Unbuilt = False
+    watermarking: Unbuilt = False
 
 
 @cache
@@ -139,11 +138,6 @@ def refuse_unbuilt(body: SamplingFields) -> None:
         value = getattr(body, name)
         if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
             raise NotSupported(f"{name} is not supported by this server yet.", name)
-    if body.watermarking:
-        raise NotSupported("watermarking is not supported by this server yet.", "watermarking")
-    if body.thinking_token_budget not in (None, -1):
-        message = "thinking_token_budget must be -1: this server does not configure a model to reason."
-        raise NotSupported(message, "thinking_token_budget")
 
 
 def lower_sampling(

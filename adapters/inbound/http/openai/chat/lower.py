@@ -38,9 +38,6 @@ def lower(
 ) -> Chat:
     """Raises RequestError, with the field's name, for what is not served or contradicts itself."""
     refuse_unbuilt(body)
-    for media in ("media_io_kwargs", "mm_processor_kwargs"):
-        if getattr(body, media):
-            raise NotSupported(f"{media} are not supported by this server yet.", media)
     check_stream_options(body)
     if not body.messages:
         raise InvalidField("messages must hold at least one message.", "messages")

@@ -48,14 +48,13 @@ class ChatRequest(SamplingFields, kw_only=True):
     include_reasoning: bool | None = None
     """Without effect, as is the next: nothing tells reasoning or tool calls from text."""
     parallel_tool_calls: bool | None = None
-    media_io_kwargs: dict[str, dict[str, Any]] | None = None
-    """Nothing is served that an entry here, or in the next, could be about."""
-    mm_processor_kwargs: dict[str, Any] | None = None
 
     audio: Unbuilt = None
     best_of: Unbuilt = 1
     function_call: Unbuilt = "none"
     functions: Unbuilt = None
+    media_io_kwargs: Unbuilt = msgspec.field(default_factory=dict)
+    mm_processor_kwargs: Unbuilt = msgspec.field(default_factory=dict)
     modalities: Unbuilt = msgspec.field(default_factory=lambda: ["text"])
     moderation: Unbuilt = None
     prediction: Unbuilt = None
