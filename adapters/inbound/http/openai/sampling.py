@@ -102,7 +102,7 @@ class SamplingFields(Struct, kw_only=True):
     ec_transfer_params: dict[str, Any] | None = None
     request_id: str | None = None
     user: str | None = None
-    """Accepted and unused, as are the next four: one is for beams, the others for those who only render. Same as vLLM."""
+    """Accepted and unused. Same as vLLM, as the next four: one is for beams, three are for those who only render."""
     length_penalty: float | None = None
     mm_payload: Literal["tensors", "none"] | None = None
     return_mm_kwargs: bool | None = None
