@@ -56,6 +56,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     eos_token_id: int | None = None
     """The token that ends the answer, unless `ignore_eos`."""
     stop_token_ids: Sequence[int] = ()
+    ignored_stop_token_ids: Sequence[int] = ()
+    """What would end the answer but for `ignore_eos`, beside `eos_token_id`. Before `min_tokens` neither is sampled."""
     logprobs: int | None = None
     """Alternatives scored beside each sampled token; -1 is the whole vocabulary, None is no scores at all."""
     prompt_logprobs: int | None = None

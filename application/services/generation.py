@@ -129,6 +129,7 @@ class GenerateText:
             sampling,
             eos_token_id=self._defaults.eos_token_id,
             stop_token_ids=self._stop_token_ids(sampling),
+            ignored_stop_token_ids=self._defaults.stop_token_ids if sampling.ignore_eos else (),
             bad_words_token_ids=banned or None,
         )
 

@@ -54,7 +54,15 @@ REQUESTS = {
         logprobs=5,
         prompt_logprobs=2,
     ),
-    "eos ignored": request("cmpl-5", [1], max_tokens=9, eos_token_id=2, stop_token_ids=[5], ignore_eos=True),
+    "eos ignored": request(
+        "cmpl-5",
+        [1],
+        max_tokens=9,
+        eos_token_id=2,
+        stop_token_ids=[5],
+        ignored_stop_token_ids=[6],
+        ignore_eos=True,
+    ),
     "whole vocabulary": request("cmpl-6", [1], max_tokens=1, logprobs=-1, prompt_logprobs=-1, top_k=-1),
     "largest seed": request("cmpl-7", [1], max_tokens=1, seed=2**63 - 1),
     "constrained": request(

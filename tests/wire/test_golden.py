@@ -99,8 +99,8 @@ def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     assert [read["everything"][name] for name in stops] == [2, [2, 5, 6]]
     assert [read["greedy"][name] for name in stops] == [2, [2]]
     assert [read["defaults"][name] for name in stops] == [None, []]
-    # min_tokens holds the end-of-answer token off even then
-    assert [read["eos ignored"][name] for name in stops] == [None, [2, 5]]
+    # min_tokens holds the end-of-answer tokens off even then
+    assert [read["eos ignored"][name] for name in stops] == [None, [2, 5, 6]]
 
 
 def test_vllm_read_what_constrains_the_tokens() -> None:

@@ -18,9 +18,9 @@ from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
 
 def engine_sampling(params: SamplingParams, backend: Backend = "auto") -> EngineSampling:
     """The sampling parameters, with what vLLM expects a frontend to have resolved. Raises FormNotSupported."""
-    # Same as vLLM: the end-of-answer token is among all stop tokens, which min_tokens holds off, even where
-    # ignore_eos keeps it from ending the answer.
-    all_stop = dict.fromkeys(params.stop_token_ids)
+    # Same as vLLM: end-of-answer tokens are among all stop tokens, which min_tokens holds off, even where
+    # ignore_eos keeps them from ending the answer.
+    all_stop = dict.fromkeys((*params.stop_token_ids, *params.ignored_stop_token_ids))
     if params.eos_token_id is not None:
         all_stop[params.eos_token_id] = None
     greedy = params.is_greedy
