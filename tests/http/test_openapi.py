@@ -12,7 +12,8 @@ import pytest
 from litestar import Litestar
 from msgspec import structs
 
-from adapters.bootstrap.app import build_app
+from adapters.bootstrap.app import build_app, build_server_app
+from adapters.inbound.cli.settings import HttpSettings
 from adapters.inbound.http.openapi.routes import ApiDocument
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
@@ -207,7 +208,9 @@ class TestAdapters:
 
     @pytest.fixture
     def app(self) -> Litestar:
-        return build_app(container(LoadingEngine()), document=ApiDocument(updates_adapters=True), updates_adapters=True)
+        app = build_server_app(container(LoadingEngine()), HttpSettings(), updates_adapters=True)
+        assert isinstance(app, Litestar)
+        return app
 
     async def test_the_rest_of_this_module_holds(self, app: Litestar, document: Json) -> None:
         await test_it_is_served(app, self.document)
