@@ -10,6 +10,7 @@ from msgspec import Struct
 from domain.logprobs import LogprobColumns, joined_columns
 from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
+from domain.speculation import Speculation
 from domain.timing import EngineStart
 
 
@@ -71,6 +72,8 @@ class TokenDelta(Struct, frozen=True, gc=False):
     """With the first output only, when the engine tells."""
     produced_at: float | None = None
     """Seconds by the engine's own clock, when it tells."""
+    speculation: Speculation | None = None
+    """With the last output only, when the engine tells."""
 
 
 class ScoredTokens(Struct, frozen=True, gc=False):

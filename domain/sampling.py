@@ -9,9 +9,6 @@ from msgspec import Struct
 from domain.errors import RequestError
 from domain.structured_outputs import StructuredOutputs
 
-GREEDY_BELOW = 1e-5
-"""A lower temperature is greedy sampling. Same as vLLM."""
-
 MOST_SCORED_IDS = 128
 """Same as vLLM."""
 
@@ -59,6 +56,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     eos_token_id: int | None = None
     """The token that ends the answer, unless `ignore_eos`."""
     stop_token_ids: Sequence[int] = ()
+    ignored_stop_token_ids: Sequence[int] = ()
+    """What would end the answer but for `ignore_eos`, beside `eos_token_id`. Before `min_tokens` neither is sampled."""
     logprobs: int | None = None
     """Alternatives scored beside each sampled token; -1 is the whole vocabulary, None is no scores at all."""
     prompt_logprobs: int | None = None
@@ -76,6 +75,8 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     """What the engine's own extensions are told, passed on as it came."""
     logprob_token_ids: Sequence[int] | None = None
     """Score these ids beside each sampled token, in this order, instead of the most likely ones."""
+    routed_experts_prompt_start: int = 0
+    """From which prompt token on an engine that tells the experts of each token is to do so."""
 
     def __post_init__(self) -> None:
         _check("temperature", self.temperature, 0 <= self.temperature <= 2, "in [0, 2]")
@@ -103,7 +104,7 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
 
     @property
     def is_greedy(self) -> bool:
-        return self.temperature < GREEDY_BELOW
+        return self.temperature == 0
 
 
 def _check(param: str, value: float, ok: bool, wanted: str) -> None:

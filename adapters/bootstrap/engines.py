@@ -113,6 +113,7 @@ def run_mock_engine(settings: MockEngineSettings) -> int:
             fail=settings.fail,
             fail_after=settings.fail_after,
             ready_delay_s=settings.ready_delay_s,
+            per_request_spec_decode_metrics=settings.per_request_spec_decode_metrics,
             **known,
         )
     except ValueError as error:

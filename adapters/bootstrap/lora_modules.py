@@ -29,5 +29,6 @@ async def load_modules(adapters: Adapters, modules: Sequence[LoraModule], second
         except TimeoutError:
             raise ModuleNotLoaded(f"--lora-modules: {module.name} was not loaded within {seconds:g} s") from None
         except (RequestError, EngineFailure) as failure:
-            raise ModuleNotLoaded(f"--lora-modules: {module.name}={module.path}: {failure}") from failure
+            said = " ".join(str(failure).split())  # an engine may say it in lines
+            raise ModuleNotLoaded(f"--lora-modules: {module.name}={module.path}: {said}") from failure
         logger.info("loaded adapter %s from %s", module.name, module.path)

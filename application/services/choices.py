@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from application.services.text_generation import TextGeneration
 from domain.generation import TextDelta, TokenUsage, TransferParams
 from domain.precedence import UsageShown
+from domain.speculation import Speculation
 from domain.timing import RequestTiming
 
 Arrival = tuple[int, TextDelta]
@@ -67,6 +68,11 @@ class Choices(AsyncIterator[Arrival]):
     def timing(self) -> RequestTiming | None:
         """How long the engine took so far; None where that is not told. Same as vLLM: several choices are not."""
         return self._generations[0].timing if self._shows_timing and len(self._generations) == 1 else None
+
+    @property
+    def speculation(self) -> Speculation | None:
+        """How well drafts were guessed, as soon as the engine tells; likewise."""
+        return self._generations[0].speculation if len(self._generations) == 1 else None
 
     async def start(self) -> None:
         """Wait for the first output of any choice."""

@@ -25,4 +25,4 @@ class GenerateTokens:
         if output.reads_tokens and self._options.tokens_only:
             param = "stop" if output.stop else "output_mode"
             raise TextNotRead(f"{param}: no text is made of tokens by a server with --tokens-only.", param)
-        return await self._generate([self._prepare.tokens(continuation)], output)
+        return await self._generate([await self._prepare.tokens(continuation)], output)

@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from application.model import ModelDefaults, ModelLimits
 from application.requests import Chat, Completion, Continuation, TextRequest, Truncation
+from application.services.aside import aside
 from application.services.render import Render
 from domain.errors import RequestError
 from domain.generation import GenerationRequest
 from domain.logprobs import check_alternatives
-from domain.prompt import Prompt, Room, check_in_vocabulary
-from domain.sampling import SamplingParams
+from domain.prompt import Prompt, PromptNotServable, Room, check_in_vocabulary
+from domain.sampling import OutOfRange, SamplingParams
 
 
 class FieldNames(Struct, frozen=True):
@@ -57,7 +58,7 @@ class Prepare:
             prompt, param = Prompt(chat.prompt_token_ids), "kv_transfer_params"
             chat = msgspec.structs.replace(chat, truncation=None)
         fields = FieldNames(prompt=param, alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
-        [prepared] = self._prepared(chat, {chat.request_id: prompt}, fields)
+        [prepared] = await self._prepared(chat, {chat.request_id: prompt}, fields)
         return prepared
 
     async def completion(self, completion: Completion) -> Sequence[Prepared]:
@@ -67,20 +68,23 @@ class Prepare:
         prompts = await self._render.texts(completion.prompts, completion.add_special_tokens, locate, room)
         # Same as vLLM: the engine knows each prompt by its place.
         named = {f"{completion.request_id}-{index}": prompt for index, prompt in enumerate(prompts)}
-        return self._prepared(completion, named, FieldNames("prompt", "logprobs", "max_tokens"))
+        return await self._prepared(completion, named, FieldNames("prompt", "logprobs", "max_tokens"))
 
-    def tokens(self, continuation: Continuation) -> Prepared:
+    async def tokens(self, continuation: Continuation) -> Prepared:
         prompt = Prompt(continuation.token_ids)
         fields = FieldNames(prompt="token_ids", alternatives="logprobs", max_tokens="max_tokens")
-        [prepared] = self._prepared(continuation, {continuation.request_id: prompt}, fields)
+        [prepared] = await self._prepared(continuation, {continuation.request_id: prompt}, fields)
         return prepared
 
     def _room(self, request: TextRequest, param: str) -> Room | None:
         """What the request's prompts have to fit into as they are; None where they are cut to fit."""
         return None if request.truncation else Room(self._max_model_len, param)
 
-    def _prepared(self, request: TextRequest, prompts: Mapping[str, Prompt], fields: FieldNames) -> list[Prepared]:
-        sampling, scheduling = self._sampling(request, fields), request.scheduling
+    async def _prepared(
+        self, request: TextRequest, prompts: Mapping[str, Prompt], fields: FieldNames
+    ) -> list[Prepared]:
+        banned = await aside(sum(map(len, request.bad_words)), lambda: self._render.banned(request.bad_words))
+        sampling, scheduling = self._sampling(request, banned, fields), request.scheduling
         fitted = {
             request_id: self._fitted(prompt, request.truncation, fields) for request_id, prompt in prompts.items()
         }
@@ -90,9 +94,7 @@ class Prepare:
                 GenerationRequest(
                     request_id=request_id,
                     prompt_token_ids=prompt.token_ids,
-                    sampling=msgspec.structs.replace(
-                        sampling, max_tokens=self._max_tokens(prompt, sampling.max_tokens, fields)
-                    ),
+                    sampling=msgspec.structs.replace(sampling, max_tokens=self._max_tokens(prompt, sampling, fields)),
                     priority=scheduling.priority,
                     cache_salt=scheduling.cache_salt,
                     session_id=scheduling.session_id,
@@ -103,7 +105,7 @@ class Prepare:
             for request_id, prompt in fitted.items()
         ]
 
-    def _sampling(self, request: TextRequest, fields: FieldNames) -> SamplingParams:
+    def _sampling(self, request: TextRequest, banned: Sequence[Sequence[int]], fields: FieldNames) -> SamplingParams:
         """What is asked of the engine, but for what depends on the prompt."""
         sampling, limits = request.sampling, self._limits
         check_alternatives(fields.alternatives, sampling.logprobs, limits.max_logprobs, limits.vocab_size)
@@ -116,7 +118,8 @@ class Prepare:
             sampling,
             eos_token_id=self._defaults.eos_token_id,
             stop_token_ids=self._stop_token_ids(sampling),
-            bad_words_token_ids=self._render.banned(request.bad_words) or None,
+            ignored_stop_token_ids=self._defaults.stop_token_ids if sampling.ignore_eos else (),
+            bad_words_token_ids=banned or None,
         )
 
     def _fitted(self, prompt: Prompt, truncation: Truncation | None, fields: FieldNames) -> Prompt:
@@ -125,13 +128,19 @@ class Prepare:
             if truncation.tokens > max_model_len:
                 message = f"truncate_prompt_tokens of {truncation.tokens} is greater than the context, {max_model_len}."
                 raise TruncationTooLong(message, "truncate_prompt_tokens")
+            if truncation.tokens == 0:
+                message = "truncate_prompt_tokens of 0 leaves nothing of the prompt."
+                raise PromptNotServable(message, "truncate_prompt_tokens")
             kept = max_model_len - 1 if truncation.tokens < 0 else truncation.tokens
             prompt = prompt.truncated(kept, truncation.keeps_end)
         prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
         return prompt
 
-    def _max_tokens(self, prompt: Prompt, requested: int | None, fields: FieldNames) -> int:
-        max_tokens = prompt.max_tokens(requested, self._max_model_len, fields.max_tokens)
+    def _max_tokens(self, prompt: Prompt, sampling: SamplingParams, fields: FieldNames) -> int:
+        if sampling.routed_experts_prompt_start > len(prompt.token_ids):
+            message = f"routed_experts_prompt_start must be at most the prompt's {len(prompt.token_ids)} tokens."
+            raise OutOfRange(message, "routed_experts_prompt_start")
+        max_tokens = prompt.max_tokens(sampling.max_tokens, self._max_model_len, fields.max_tokens)
         if self._limits.max_output_tokens is not None:
             max_tokens = min(max_tokens, self._limits.max_output_tokens)
         return max_tokens

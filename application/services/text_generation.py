@@ -10,6 +10,7 @@ from domain.detokenizer import TokenReader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
 from domain.prompt import Prompt
+from domain.speculation import Speculation
 from domain.timing import EngineStart, RequestTiming
 
 
@@ -42,6 +43,8 @@ class TextGeneration(AsyncIterator[TextDelta]):
         """What the engine last said of the caches it leaves; None when it said nothing."""
         self.on_end: Callable[[], None] = _nothing
         """Called when it ends, however it does."""
+        self.speculation: Speculation | None = None
+        """How well its drafts were guessed, once it has ended, where the engine tells."""
         self._prompt_only = prompt_only
         self._aborted = False
         self._tokens = tokens
@@ -137,6 +140,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
             await self._end("error")
             raise
         self.transfer = tokens.transfer or self.transfer
+        self.speculation = tokens.speculation or self.speculation
         self._last_output_at = tokens.produced_at or self._last_output_at
         return tokens
 

@@ -11,7 +11,7 @@ from application.model import ModelDefaults, ModelLimits
 from application.requests import Chat, Completion, Truncation
 from application.services.aside import SHORT
 from application.services.prepare import Prepare
-from application.services.render import Render
+from application.services.render import BadWordNotUsable, Render
 from tests.application.serving import chat, completion
 
 
@@ -37,3 +37,16 @@ async def test_only_long_prompts_are_tokenised_in_another_thread(ask: type, is_l
     await (prepare.chat(request) if isinstance(request, Chat) else prepare.completion(request))
 
     assert [thread is threading.main_thread() for thread in tokenizer.threads] == [not is_long]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_only_long_words_are_tokenised_in_another_thread(is_long: bool) -> None:
+    tokenizer = Watched()
+    prepare = Prepare(Render(tokenizer, PlainChat()), ModelDefaults(), ModelLimits(vocab_size=VOCAB_SIZE), 100)
+    request = structs.replace(completion("a"), bad_words=["b" * (SHORT + 1 if is_long else 10)])
+    try:
+        await prepare.completion(request)
+    except BadWordNotUsable:
+        assert is_long
+    assert tokenizer.threads[0] is threading.main_thread()
+    assert {thread is threading.main_thread() for thread in tokenizer.threads[1:]} == {not is_long}

@@ -15,17 +15,17 @@ DEFAULTS = ModelDefaults(eos_token_id=EOS, stop_token_ids=[7, 8])
 
 
 @pytest.mark.parametrize(
-    ("sampling", "stop_token_ids"),
+    ("sampling", "stop_token_ids", "ignored"),
     [
-        (SamplingParams(), [7, 8]),
-        (SamplingParams(stop_token_ids=[9, 8]), [9, 8, 7]),
-        (SamplingParams(stop_token_ids=[9, 8], ignore_eos=True), [9, 8]),
-        (SamplingParams(ignore_eos=True), []),
+        (SamplingParams(), [7, 8], []),
+        (SamplingParams(stop_token_ids=[9, 8]), [9, 8, 7], []),
+        (SamplingParams(stop_token_ids=[9, 8], ignore_eos=True), [9, 8], [7, 8]),
+        (SamplingParams(ignore_eos=True), [], [7, 8]),
     ],
 )
 @pytest.mark.parametrize("ask", [chat, completion])
 async def test_the_models_stop_tokens_join_the_requests_unless_it_ignores_them(
-    sampling: SamplingParams, stop_token_ids: list[int], ask: Callable[..., Asked]
+    sampling: SamplingParams, stop_token_ids: list[int], ignored: list[int], ask: Callable[..., Asked]
 ) -> None:
     served = serve(steps(104), defaults=DEFAULTS)
 
@@ -33,6 +33,7 @@ async def test_the_models_stop_tokens_join_the_requests_unless_it_ignores_them(
 
     submitted = served.engine.submitted[0].sampling
     assert list(submitted.stop_token_ids) == stop_token_ids
+    assert list(submitted.ignored_stop_token_ids) == ignored
     assert submitted.eos_token_id == EOS
     assert submitted.ignore_eos is sampling.ignore_eos
 

@@ -12,7 +12,7 @@ from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.mock_engine.engine import MockEngine
 from adapters.outbound.mock_engine.scripted import Script, ScriptedEngine
 from adapters.outbound.vllm_engine.connect import connect_external
-from adapters.outbound.vllm_engine.emulator import EmulatorSettings, EngineCoreEmulator
+from adapters.outbound.vllm_engine.emulator import EmulatorSettings, EngineCoreEmulator, emulated_engines
 from application.ports.engine import EngineCore
 
 MODEL = DeterministicModel(261, byte_vocabulary=True)
@@ -93,7 +93,9 @@ async def emulated(tokens_per_step: int, step_seconds: float, max_model_len: int
         step_ms=step_seconds * 1000,
     )
     events: list[str] = []
-    emulator = EngineCoreEmulator(settings, MODEL.start, lambda event, _: events.append(event))
+    emulator = EngineCoreEmulator(
+        settings, emulated_engines(settings, MODEL.start, lambda event, _: events.append(event))
+    )
     thread = Thread(target=emulator.run)
     thread.start()
     try:

@@ -114,7 +114,7 @@ async def loading(seconds: float) -> AsyncIterator[tuple[ScriptedEngineCore, "as
 
 async def test_what_an_engine_says_of_a_module_is_told() -> None:
     async with loading(DEADLINE_S) as (core, task):
-        await core.reply(await core.next_call(), "Call to add_lora method failed: LoRA is not enabled.")
+        await core.reply(await core.next_call(), "Call to add_lora method failed: LoRA is\n not enabled.")
         with pytest.raises(ModuleNotLoaded, match=r"^--lora-modules: a=org/a: LoRA is not enabled\.$"):
             await soon(task)
 

@@ -31,6 +31,7 @@ from application.ports.engine import EngineUnavailable, NoSuchEngine
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from domain.logprobs import LogprobColumns
+from domain.speculation import Speculation
 from domain.structured_outputs import Choice, JsonObject, Regex, StructuredOutputs
 from domain.timing import EngineStart
 from tests.e2e.engines import connected, read, request
@@ -359,6 +360,12 @@ async def test_times_are_the_engine_s_and_those_of_piled_up_steps_its_first_and_
     assert deltas[0].start == EngineStart(10.0, 11.0, 14.0)
     assert [delta.start for delta in deltas[1:]] == [None] * (len(deltas) - 1)
     assert deltas[-1].produced_at == 16.0
+
+
+def test_merged_steps_keep_what_the_last_tells_of_drafts() -> None:
+    told = Speculation(2, [0, 1], 2)
+    steps = [TokenDelta([1]), TokenDelta([2], finish_reason=FinishReason.LENGTH, speculation=told)]
+    assert merged(steps).speculation == told
 
 
 def test_merged_steps_keep_when_the_first_and_the_last_was() -> None:

@@ -31,7 +31,7 @@ class Exchange:
     ) -> None:
         self.status: int | None = None
         self.headers: list[tuple[bytes, bytes]] = []
-        self.received = b""
+        self._received = bytearray()
         self.complete = False
         self._body: bytes | None = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._left = asyncio.Event()
@@ -78,6 +78,10 @@ class Exchange:
             await self.served
 
     @property
+    def received(self) -> bytes:
+        return bytes(self._received)
+
+    @property
     def response(self) -> httpx.Response:
         """What came so far."""
         assert self.status is not None
@@ -97,7 +101,7 @@ class Exchange:
         if self._left.is_set():
             return
         async with self._progress:
-            self.received += message.get("body", b"")
+            self._received += message.get("body", b"")
             self.complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             self._progress.notify_all()
 

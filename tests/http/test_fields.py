@@ -29,27 +29,20 @@ class Field(NamedTuple):
 
 
 SHARED: dict[str, Field] = {
-    "length_penalty": Field([1, 1.0], [0.5, True]),
-    "mm_payload": Field(["tensors"], ["none"]),
-    "return_mm_kwargs": Field([False], [True]),
-    "return_token_offsets": Field([False], [True]),
     "return_weight_versions": Field([False], [True]),
-    "routed_experts_prompt_start": Field([0], [1]),
-    "thinking_token_budget": Field([], [100]),
+    "thinking_token_budget": Field([-1], [0, 100]),
     "use_beam_search": Field([False], [True]),
-    "watermarking": Field([], [True]),
+    "watermarking": Field([False], [True]),
 }
 CHAT_ONLY: dict[str, Field] = {
     "audio": Field([], [{"voice": "alloy", "format": "wav"}]),
     "function_call": Field(["none"], ["auto", {"name": "f"}]),
     "functions": Field([], [[{"name": "f"}]]),
-    "include_reasoning": Field([True], [False]),
-    "media_io_kwargs": Field([], [{"video": {"num_frames": 4}}]),
+    "media_io_kwargs": Field([{}], [{"video": {"num_frames": 4}}]),
     "metadata": Field([], [{"a": "b"}]),
-    "mm_processor_kwargs": Field([], [{"num_crops": 4}]),
+    "mm_processor_kwargs": Field([{}], [{"num_crops": 4}]),
     "modalities": Field([["text"]], [["text", "audio"], ["audio"]]),
     "moderation": Field([], [{"model": "omni-moderation-latest"}]),
-    "parallel_tool_calls": Field([True], [False]),
     "prediction": Field([], [{"type": "content", "content": "x"}]),
     "prompt_cache_key": Field([], ["k"]),
     "prompt_cache_options": Field([], [{"mode": "explicit"}]),
@@ -112,6 +105,11 @@ BUILT_SHARED: dict[str, list[Any]] = {
     "stream_interval": [None, 1, 2, 2**63 - 1],
     "truncate_prompt_tokens": [None, -1, 1, 8191, 8192],
     "truncation_side": [None, "left", "right"],
+    "length_penalty": [None, 1, 0.5],
+    "mm_payload": [None, "tensors", "none"],
+    "return_mm_kwargs": [None, True, False],
+    "return_token_offsets": [None, True, False],
+    "routed_experts_prompt_start": [None, 0, 1],
     "vllm_xargs": [None, {}, {"a": "b", "c": 1, "d": 0.5, "e": ["f", 1, 0.5]}],
 }
 BUILT: dict[str, dict[str, list[Any]]] = {
@@ -125,6 +123,8 @@ BUILT: dict[str, dict[str, list[Any]]] = {
         "chat_template_kwargs": [None, {}, {"a": None, "b": "auto"}],
         "continue_final_message": [None, False],
         "documents": [None, []],
+        "include_reasoning": [None, True, False],
+        "parallel_tool_calls": [None, True, False],
         "echo": [None, False, True],
         "reasoning_effort": [None],
         "return_prompt_text": [None, False, True],

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from litestar import Litestar
+from msgspec import structs
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine
 from application.options import ServerOptions
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
+from domain.speculation import Speculation
 from domain.timing import EngineStart
 from tests.http.answers import chunks
 from tests.http.exchange import Exchange
@@ -235,6 +237,57 @@ class TestMetrics:
         app = server(TIMED, tells_timing=True)
         answer = await post(app, COMPLETIONS, question(COMPLETIONS, prompt=["a", "b"]))
         assert answer.json()["metrics"] is None
+
+
+SPECULATION = Speculation(2, [0, 1, 2], 6)
+"""Of three steps that checked two drafts each, one kept one of them, and two kept both."""
+KEPT = {
+    "mean_acceptance_length": 1 + 5 / 3,
+    "draft_acceptance_rate": 5 / 6,
+    "acceptance_histogram": [0, 1, 2],
+    "num_spec_steps": 3,
+    "num_accepted_draft_tokens": 5,
+    "num_draft_tokens": 6,
+    "num_spec_tokens": 2,
+}
+
+
+def drafted(speculation: Speculation = SPECULATION) -> list[TokenDelta]:
+    return [*TIMED[:-1], structs.replace(TIMED[-1], speculation=speculation)]
+
+
+class TestSpeculation:
+    """Told whenever the engine tells, without a flag of the frontend's."""
+
+    @by_endpoint
+    async def test_an_answer_tells_how_well_drafts_were_guessed(self, path: str) -> None:
+        unsaid = {"per_step_accepted": None, "per_step_drafted": None}
+        alone = (await post(server(drafted()), path, question(path))).json()["metrics"]
+        assert alone == {**dict.fromkeys(METRICS), "speculative_decoding": KEPT | unsaid}
+        both = (await post(server(drafted(), tells_timing=True), path, question(path))).json()["metrics"]
+        assert both == {**METRICS, "speculative_decoding": KEPT | unsaid}
+
+    @by_endpoint
+    async def test_a_stream_tells_it_with_its_usage(self, path: str) -> None:
+        detailed = structs.replace(SPECULATION, kept_by_step=[2, 1, 2], drafted_by_step=[2, 2, 2])
+        asked = question(path, stream=True, stream_options={"include_usage": True})
+        *_, short = chunks(await post(server(drafted()), path, asked))
+        assert short["metrics"] == {"speculative_decoding": KEPT}
+        *before, last = chunks(await post(server(drafted(detailed)), path, asked))
+        assert last["metrics"] == {
+            "speculative_decoding": {**KEPT, "per_step_accepted": [2, 1, 2], "per_step_drafted": [2, 2, 2]}
+        }
+        assert not any("metrics" in chunk for chunk in before)
+
+    @by_endpoint
+    async def test_not_of_several_choices(self, path: str) -> None:
+        assert (await post(server(drafted()), path, question(path, n=2))).json()["metrics"] is None
+
+    @by_endpoint
+    async def test_of_no_step_and_no_draft(self, path: str) -> None:
+        none = (await post(server(drafted(Speculation(2, [0, 0, 0], 0))), path, question(path))).json()["metrics"]
+        assert none["speculative_decoding"]["mean_acceptance_length"] == 1.0
+        assert none["speculative_decoding"]["draft_acceptance_rate"] == 0.0
 
 
 class TestKeepAlive:

@@ -163,7 +163,7 @@ class TestRefused:
         engine = ScriptedEngine(steps(104))
         body = question(path, truncate_prompt_tokens=0, stream=stream)
         error = error_of(await post(application(engine), path, body), 400)
-        assert error["param"] == ("prompt" if path == COMPLETIONS else "messages")
+        assert error["param"] == "truncate_prompt_tokens"
         assert not engine.submitted
 
     @by_endpoint

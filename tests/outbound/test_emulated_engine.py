@@ -8,7 +8,13 @@ import pytest
 from msgspec.msgpack import decode, encode  # noqa: TID251 (the wire is what is tested here)
 
 from adapters.outbound.mock_engine.deterministic import DeterministicModel
-from adapters.outbound.vllm_engine.emulated_engine import INVALID, PAUSED, EmulatedEngine, Faults
+from adapters.outbound.vllm_engine.emulated_engine import (
+    INVALID,
+    PAUSED,
+    DraftMetrics,
+    EmulatedEngine,
+    Faults,
+)
 from adapters.outbound.vllm_engine.tensors import numbers
 from adapters.outbound.vllm_engine.wire import (
     ABORT,
@@ -22,6 +28,7 @@ from adapters.outbound.vllm_engine.wire import (
     EngineStructuredOutputs,
     FinishCode,
     OutputError,
+    SpecDecodeMetrics,
     UtilityOutput,
     UtilityRequest,
 )
@@ -34,7 +41,13 @@ NOW = 12.5
 class Bench:
     """An engine, and what it told."""
 
-    def __init__(self, faults: Faults = NO_FAULTS, is_032: bool = True, tokens_per_step: int = 1) -> None:
+    def __init__(
+        self,
+        faults: Faults = NO_FAULTS,
+        is_032: bool = True,
+        tokens_per_step: int = 1,
+        draft_metrics: DraftMetrics = "none",
+    ) -> None:
         self.events: list[tuple[str, str]] = []
         self.engine = EmulatedEngine(
             3,
@@ -44,6 +57,7 @@ class Bench:
             tokens_per_step=tokens_per_step,
             is_032=is_032,
             faults=faults,
+            draft_metrics=draft_metrics,
         )
 
     def call(self, method: str, *args: Any) -> Any:
@@ -126,6 +140,23 @@ def test_scores_travel_in_place_when_small_and_in_frames_when_large() -> None:
     ids = numbers(scores.token_ids, frames).tolist()
     assert ids[::21] == list(output.new_token_ids)
     assert len(numbers(scores.ranks, frames)) == 4
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [
+        ("none", None),
+        ("summary", SpecDecodeMetrics(2, [0, 1, 1], 4)),
+        ("detailed", SpecDecodeMetrics(2, [0, 1, 1], 4, [2, 1], [2, 2])),
+    ],
+)
+def test_only_the_last_output_tells_of_drafts(level: DraftMetrics, told: SpecDecodeMetrics | None) -> None:
+    """The first step has none; of the other two, one keeps both drafts and the last one of them."""
+    bench = Bench(tokens_per_step=3, draft_metrics=level)
+    bench.add("r", max_tokens=8)
+    outputs = [bench.step()["r"][0] for _ in range(3)]
+    assert [len(output.new_token_ids) for output in outputs] == [3, 3, 2]
+    assert [output.spec_decode_metrics for output in outputs] == [None, None, told]
 
 
 def test_only_the_first_output_tells_of_the_prompt() -> None:

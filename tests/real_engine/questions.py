@@ -40,10 +40,11 @@ class Question(NamedTuple):
 
     @property
     def prompts(self) -> Sequence[str | None]:
-        """The texts that the choices go on with; None for token ids. A chat has one, not told here: ""."""
+        """The texts that the choices go on with; None for token ids. A chat's is not told here: ""."""
         prompt = self.body.get("prompt", "")
         several = prompt if not isinstance(prompt, str) and not isinstance(prompt[0], int) else [prompt]
-        return [each if isinstance(each, str) else None for each in several]
+        texts = [each if isinstance(each, str) else None for each in several]
+        return [text for text in texts for _ in range(self.body.get("n") or 1)]
 
     def named(self, name: str) -> "Question":
         return self._replace(name=name)
@@ -186,4 +187,38 @@ CHATS = (
     chat("chat, seeded", "Tell me a joke.", temperature=0.8, seed=7, logprobs=True, top_logprobs=2, max_tokens=16),
     chat("chat, the model's own sampling", "Tell me a fact.", temperature=None, seed=42, max_tokens=16, logprobs=True),
 )
-QUESTIONS = COMPLETIONS + ECHOES + SEVERAL_PROMPTS + PROMPT_LOGPROBS + CHOSEN_IDS + CHATS
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+CAPITAL = completion("capital", "The capital of France is", logprobs=2, max_tokens=12, return_token_ids=True)
+ONLY_AN_ENGINE_SHOWS = (
+    CAPITAL.named("penalised").but(frequency_penalty=1.5, presence_penalty=1, repetition_penalty=1.3, max_tokens=24),
+    CAPITAL.named("biased").but(logit_bias={"330": 100, "389": 99.5}),
+    CAPITAL.named("allowed ids").but(allowed_token_ids=A_OR_B),
+    CAPITAL.named("bad words").but(bad_words=["Paris", " the", "France"], max_tokens=24),
+    CAPITAL.named("at least").but(prompt="Bye.<|im_end|>", min_tokens=6, stop=["the", "a"]),
+    CAPITAL.named("likely enough").but(temperature=1.5, min_p=0.3, seed=5),
+    CAPITAL.named("from the top").but(temperature=1.5, top_k=3, seed=5),
+    CAPITAL.named("the nucleus").but(temperature=1.5, top_p=0.5, seed=5),
+    CAPITAL.named("two choices").but(n=2, temperature=0.9, seed=3),
+    CAPITAL.named("ends where it repeats itself").but(
+        prompt="one one one one one one one",
+        max_tokens=48,
+        repetition_detection={"max_pattern_size": 2, "min_count": 4},
+    ),
+    CAPITAL.named("cut to its end").but(prompt=RHYME, truncate_prompt_tokens=6),
+    CAPITAL.named("cut to its start").but(prompt=RHYME, truncate_prompt_tokens=6, truncation_side="right"),
+    CAPITAL.named("stop string included").but(stop=["Paris"], include_stop_str_in_output=True),
+    CAPITAL.named("by a regex").but(structured_outputs={"regex": "[0-9]{3}-[0-9]{2}"}),
+    CAPITAL.named("one of").but(structured_outputs={"choice": ["Paris", "Berlin"]}),
+    CAPITAL.named("by a grammar").but(structured_outputs={"grammar": 'root ::= "in " ("France" | "Spain")'}),
+    CAPITAL.named("an object").but(response_format={"type": "json_object"}, max_tokens=24),
+    chat(
+        "chat by a schema",
+        "Name a cat.",
+        response_format={"type": "json_schema", "json_schema": {"name": "cat", "schema": SCHEMA}},
+        max_tokens=24,
+        return_token_ids=True,
+    ),
+    chat("chat, penalised", "Say hello.", frequency_penalty=1.5, max_tokens=24, logprobs=True, return_token_ids=True),
+)
+"""Fields without an effect on an engine that does not sample."""
+QUESTIONS = COMPLETIONS + ECHOES + SEVERAL_PROMPTS + PROMPT_LOGPROBS + CHOSEN_IDS + CHATS + ONLY_AN_ENGINE_SHOWS

@@ -33,7 +33,7 @@ def held_to(form: Form, **options: object) -> GenerationRequest:
 REQUESTS = {
     "defaults": request("cmpl-1", [1, 2, 3], max_tokens=16),
     "greedy": request(
-        "cmpl-2", [7], max_tokens=5, temperature=1e-6, top_p=0.5, top_k=4, min_p=0.1, eos_token_id=2, logprobs=1
+        "cmpl-2", [7], max_tokens=5, temperature=0, top_p=0.5, top_k=4, min_p=0.1, eos_token_id=2, logprobs=1
     ),
     "nearly greedy": request("cmpl-3", [7], max_tokens=5, temperature=0.001),
     "everything": request(
@@ -54,7 +54,15 @@ REQUESTS = {
         logprobs=5,
         prompt_logprobs=2,
     ),
-    "eos ignored": request("cmpl-5", [1], max_tokens=9, eos_token_id=2, stop_token_ids=[5], ignore_eos=True),
+    "eos ignored": request(
+        "cmpl-5",
+        [1],
+        max_tokens=9,
+        eos_token_id=2,
+        stop_token_ids=[5],
+        ignored_stop_token_ids=[6],
+        ignore_eos=True,
+    ),
     "whole vocabulary": request("cmpl-6", [1], max_tokens=1, logprobs=-1, prompt_logprobs=-1, top_k=-1),
     "largest seed": request("cmpl-7", [1], max_tokens=1, seed=2**63 - 1),
     "constrained": request(

@@ -26,7 +26,7 @@ from vllm.v1.engine import (
     UtilityOutput,
 )
 from vllm.v1.engine.utils import EngineHandshakeMetadata
-from vllm.v1.metrics.stats import PrefillStats, SchedulerStats
+from vllm.v1.metrics.stats import PrefillStats, RequestSpecDecodeMetrics, SchedulerStats
 from vllm.v1.outputs import LogprobsLists, LogprobsTensors
 from vllm.v1.serial_utils import MsgpackDecoder, MsgpackEncoder, UtilityResult
 
@@ -136,6 +136,14 @@ OUTPUTS = {
             finish_reason=FinishReason.LENGTH,
             kv_transfer_params={"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None},
             ec_transfer_params={"x": 1},
+        )
+    ),
+    "drafts": message(
+        EngineCoreOutput(
+            "r",
+            [104],
+            finish_reason=FinishReason.LENGTH,
+            spec_decode_metrics=RequestSpecDecodeMetrics(2, [0, 1, 2], 6, [2, 1, 2], [2, 2, 2]),
         )
     ),
     "failed": message(EngineCoreOutput("r", [], finish_reason=FinishReason.ERROR)),

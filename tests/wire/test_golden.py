@@ -24,6 +24,7 @@ from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
+from domain.speculation import Speculation
 from domain.structured_outputs import Regex, StructuredOutputs
 from domain.timing import EngineStart
 from tests.wire.cases import ARRIVAL_TIME, REQUESTS
@@ -98,8 +99,8 @@ def test_vllm_read_what_a_frontend_has_to_resolve() -> None:
     assert [read["everything"][name] for name in stops] == [2, [2, 5, 6]]
     assert [read["greedy"][name] for name in stops] == [2, [2]]
     assert [read["defaults"][name] for name in stops] == [None, []]
-    # min_tokens holds the end-of-answer token off even then
-    assert [read["eos ignored"][name] for name in stops] == [None, [2, 5]]
+    # min_tokens holds the end-of-answer tokens off even then
+    assert [read["eos ignored"][name] for name in stops] == [None, [2, 5, 6]]
 
 
 def test_vllm_read_what_constrains_the_tokens() -> None:
@@ -270,6 +271,11 @@ def test_what_an_engine_leaves_to_others() -> None:
     kv = {"remote_engine_id": "e", "remote_block_ids": [[1, 2]], "remote_host": None}
     assert delta("handed over").transfer == TransferParams(kv, {"x": 1})
     assert delta("one token").transfer is None
+
+
+def test_drafts() -> None:
+    assert delta("drafts").speculation == Speculation(2, [0, 1, 2], 6, [2, 1, 2], [2, 2, 2])
+    assert delta("one token").speculation is None
 
 
 def test_an_engine_before_033_fails_over_a_form_that_does_not_compile() -> None:

@@ -148,5 +148,11 @@ MOCK_ENGINE = (
     Flag(name="fail", kind=text("MODE"), group="mock", help="fail in this way"),
     Flag(name="fail-after", kind=integer(0), group="mock", help="fail once this much went well"),
     Flag(name="ready-delay-s", kind=number("SECONDS", 10**6), group="mock", help="how long starting takes"),
+    Flag(
+        name="per-request-spec-decode-metrics",
+        kind=choice("none", "summary", "detailed"),
+        group="mock",
+        help="take the further tokens of each step for drafts, and tell how many there were",
+    ),
     Flag(name="vllm-version", kind=text("VERSION"), group="mock", help="the version to claim"),
 )

@@ -184,6 +184,7 @@ class MockEngineSettings(Struct, frozen=True, kw_only=True):
     """How it fails; None: it does not."""
     fail_after: int = 0
     ready_delay_s: float = 0.0
+    per_request_spec_decode_metrics: Literal["none", "summary", "detailed"] = "none"
     vllm_version: str | None = None
     """The version it claims. None: one that Northbound knows."""
 

@@ -1,7 +1,7 @@
 """What an engine core does with the messages of frontends, without sockets and without a model."""
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, ValidationError
 from msgspec.msgpack import Decoder, Encoder
@@ -22,6 +22,7 @@ from adapters.outbound.vllm_engine.wire import (
     FinishCode,
     OutputError,
     PrefillStats,
+    SpecDecodeMetrics,
     UtilityOutput,
     UtilityRequest,
 )
@@ -72,6 +73,8 @@ Observe = Callable[[str, str], None]
 """Is told what happens to which request id: `admitted`, then `finished` or `aborted`; `abort ignored` if it is not
 running. Called from the engine's thread."""
 
+DraftMetrics = Literal["none", "summary", "detailed"]
+
 Message = tuple[int, list[bytes]]
 """Frames for the frontend process of that index."""
 
@@ -96,6 +99,7 @@ class _Running(Struct):
     alternatives: int | None
     admitted: float
     tokens: int = 0
+    drafts: SpecDecodeMetrics | None = None
 
 
 class EmulatedEngine:
@@ -111,6 +115,7 @@ class EmulatedEngine:
         tokens_per_step: int,
         is_032: bool,
         faults: Faults,
+        draft_metrics: DraftMetrics = "none",
     ) -> None:
         self.index = index
         self.tokens = 0
@@ -121,6 +126,7 @@ class EmulatedEngine:
         self._tokens_per_step = tokens_per_step
         self._output: type[EngineCoreOutput032] = EngineCoreOutput032 if is_032 else EngineCoreOutput
         self._faults = faults
+        self._draft_metrics = draft_metrics
         self._adapters = EmulatedAdapters()
         self._running: dict[str, _Running] = {}
         self._widest = 0
@@ -234,6 +240,8 @@ class EmulatedEngine:
         )
         if not running.tokens:
             self._begin(output, running, delta, frames, now)
+        elif self._draft_metrics != "none" and delta.token_ids:
+            self._count_drafts(output, running, len(delta.token_ids) - 1)
         running.tokens += len(delta.token_ids)
         self.tokens += len(delta.token_ids)
         return output
@@ -248,6 +256,18 @@ class EmulatedEngine:
         computed = running.prompt_tokens - cached
         output.prefill_stats = PrefillStats(running.prompt_tokens, computed, cached, cached, 0, computed)
         output.events = [EngineEvent(QUEUED, running.admitted), EngineEvent(SCHEDULED, now)]
+
+    def _count_drafts(self, output: EngineCoreOutput032, running: _Running, kept: int) -> None:
+        """All tokens of a step but one are taken for drafts that were kept."""
+        most = self._tokens_per_step - 1
+        drafts = running.drafts = running.drafts or SpecDecodeMetrics(most, [0] * (most + 1))
+        drafts.histogram[kept] += 1
+        drafts.num_draft_tokens += most
+        if self._draft_metrics == "detailed":
+            drafts.per_step_accepted.append(kept)
+            drafts.per_step_drafted.append(most)
+        if output.finish_reason is not None:
+            output.spec_decode_metrics = drafts
 
     def _measure(self) -> None:
         """How many alternatives each row of the batch has: as many as anyone asked for."""

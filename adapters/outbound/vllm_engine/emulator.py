@@ -11,13 +11,22 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 import zmq
 from msgspec import Struct
 
-from adapters.outbound.vllm_engine.emulated_engine import INVALID, PAUSED, EmulatedEngine, Faults, Generate, Observe
+from adapters.outbound.vllm_engine.emulated_engine import (
+    INVALID,
+    PAUSED,
+    DraftMetrics,
+    EmulatedEngine,
+    Faults,
+    Generate,
+    Observe,
+)
 from adapters.outbound.vllm_engine.emulated_link import LINGER_MS, Context, EngineLink, Socket, received
 from adapters.outbound.vllm_engine.transport import TransportFailure
 from adapters.outbound.vllm_engine.wire import ENGINE_CORE_DEAD, EngineReady, FinishCode
@@ -61,6 +70,8 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
     fail_after: int = 0
     ready_delay_s: float = 0.0
     """How long loading the model takes."""
+    per_request_spec_decode_metrics: DraftMetrics = "none"
+    """How much is told of drafts, which the further tokens of each step are taken for."""
 
     def __post_init__(self) -> None:
         if self.fail is not None and self.fail not in FAILURES:
@@ -73,10 +84,29 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
 
 def run_emulator(settings: EmulatorSettings, generate: Generate) -> int:
     """Play until SIGTERM or SIGINT, or until the failure that was asked for; gives the status to exit with."""
-    emulator = EngineCoreEmulator(settings, generate)
+    emulator = EngineCoreEmulator(settings, emulated_engines(settings, generate))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: emulator.stop())
     return emulator.run()
+
+
+def emulated_engines(
+    settings: EmulatorSettings, generate: Generate, observe: Observe | None = None
+) -> list[EmulatedEngine]:
+    """What happens to requests is logged, unless somebody else is to `observe` it."""
+    return [
+        EmulatedEngine(
+            index,
+            generate,
+            observe or (_log_event if settings.engine_count == 1 else _log_event_of(index)),
+            vocab_size=settings.vocab_size,
+            tokens_per_step=settings.tokens_per_step,
+            is_032=settings.vllm_version.startswith("0.32"),
+            faults=_faults(settings),
+            draft_metrics=settings.per_request_spec_decode_metrics,
+        )
+        for index in range(settings.engine_count)
+    ]
 
 
 def _log_event(event: str, request_id: str) -> None:
@@ -99,27 +129,13 @@ class _Failed(Exception):
 class EngineCoreEmulator:
     """Plays engines in the thread that calls `run`."""
 
-    def __init__(self, settings: EmulatorSettings, generate: Generate, observe: Observe | None = None) -> None:
-        """What happens to requests is logged, unless somebody else is to `observe` it."""
+    def __init__(self, settings: EmulatorSettings, engines: Sequence[EmulatedEngine]) -> None:
         self._settings = settings
         self._failure = settings.fail if settings.fail in ("dead", "exit", "disconnect", "stall", "garbage") else None
         self._stop_requested, self._stop = socket.socketpair()
         self._poller = zmq.Poller()
         self._poller.register(self._stop_requested.fileno(), zmq.POLLIN)
-        self._links = [
-            EngineLink(
-                EmulatedEngine(
-                    index,
-                    generate,
-                    observe or (_log_event if settings.engine_count == 1 else _log_event_of(index)),
-                    vocab_size=settings.vocab_size,
-                    tokens_per_step=settings.tokens_per_step,
-                    is_032=settings.vllm_version.startswith("0.32"),
-                    faults=_faults(settings),
-                )
-            )
-            for index in range(settings.engine_count)
-        ]
+        self._links = [EngineLink(engine) for engine in engines]
 
     def stop(self) -> None:
         """End `run`. May be called from a signal handler or from another thread, and again."""

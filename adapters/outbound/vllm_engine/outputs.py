@@ -10,11 +10,13 @@ from adapters.outbound.vllm_engine.wire import (
     EngineEvent,
     FinishCode,
     OutputError,
+    SpecDecodeMetrics,
 )
 from application.ports.engine import EngineUnavailable
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.sampling import SamplingParams
+from domain.speculation import Speculation
 from domain.structured_outputs import StructuredOutputs
 from domain.timing import EngineStart
 
@@ -74,6 +76,7 @@ def delta_of(
         _transfer(output),
         _start(output.events or (), produced_at) if is_first else None,
         produced_at or None,
+        _speculation(output.spec_decode_metrics),
     )
 
 
@@ -83,6 +86,14 @@ def _start(events: Sequence[EngineEvent], produced_at: float) -> EngineStart | N
         return None
     times = {event.type: event.timestamp for event in reversed(events)}
     return EngineStart(times.get(QUEUED) or None, times.get(SCHEDULED) or None, produced_at or None)
+
+
+def _speculation(told: SpecDecodeMetrics | None) -> Speculation | None:
+    if told is None:
+        return None
+    return Speculation(
+        told.num_spec_tokens, told.histogram, told.num_draft_tokens, told.per_step_accepted, told.per_step_drafted
+    )
 
 
 def _transfer(output: EngineCoreOutput) -> TransferParams | None:

@@ -18,9 +18,9 @@ from domain.sampling import LOWEST_TEMPERATURE, SamplingParams
 
 def engine_sampling(params: SamplingParams, backend: Backend = "auto") -> EngineSampling:
     """The sampling parameters, with what vLLM expects a frontend to have resolved. Raises FormNotSupported."""
-    # Same as vLLM: the end-of-answer token is among all stop tokens, which min_tokens holds off, even where
-    # ignore_eos keeps it from ending the answer.
-    all_stop = dict.fromkeys(params.stop_token_ids)
+    # Same as vLLM: end-of-answer tokens are among all stop tokens, which min_tokens holds off, even where
+    # ignore_eos keeps them from ending the answer.
+    all_stop = dict.fromkeys((*params.stop_token_ids, *params.ignored_stop_token_ids))
     if params.eos_token_id is not None:
         all_stop[params.eos_token_id] = None
     greedy = params.is_greedy
@@ -45,6 +45,7 @@ def engine_sampling(params: SamplingParams, backend: Backend = "auto") -> Engine
         repetition_detection=_repetition(params),
         structured_outputs=engine_structured_outputs(params.structured_outputs, backend),
         extra_args=params.extra_args,
+        routed_experts_prompt_start=params.routed_experts_prompt_start,
         bad_words_token_ids=params.bad_words_token_ids,
         output_kind=OutputKind.DELTA,
         eos_token_id=None if params.ignore_eos else params.eos_token_id,

@@ -88,4 +88,5 @@ def merged(deltas: Sequence[TokenDelta]) -> TokenDelta:
         next((delta.transfer for delta in reversed(deltas) if delta.transfer is not None), None),
         first.start,
         last.produced_at,
+        last.speculation,
     )

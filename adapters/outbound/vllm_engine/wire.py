@@ -174,6 +174,7 @@ class EngineSampling(Struct, omit_defaults=True, kw_only=True):
     allowed_token_ids: Sequence[int] | None = None
     repetition_detection: EngineRepetitionDetection | None = None
     extra_args: Mapping[str, Any] | None = None
+    routed_experts_prompt_start: int = 0
     structured_outputs: EngineStructuredOutputs | None = None
     bad_words_token_ids: Sequence[Sequence[int]] | None = field(default=None, name="_bad_words_token_ids")
     output_kind: int = OutputKind.CUMULATIVE
@@ -278,6 +279,17 @@ class PrefillStats(Struct):
     num_cache_creation_tokens: int = 0
 
 
+class SpecDecodeMetrics(Struct):
+    """The drafts of one request."""
+
+    num_spec_tokens: int
+    histogram: list[int]
+    """How many steps accepted 0, 1, ... of them."""
+    num_draft_tokens: int = 0
+    per_step_accepted: list[int] = field(default_factory=list)
+    per_step_drafted: list[int] = field(default_factory=list)
+
+
 class OutputError(Struct):
     """Why a request failed, since 0.33."""
 
@@ -321,7 +333,8 @@ class EngineCoreOutput032(Struct, array_like=True, gc=False):
     num_nans_in_logits: int = 0
     mm_cache_miss_hashes: Any = None
     new_sampling_mask: Any = None
-    spec_decode_metrics: Any = None
+    spec_decode_metrics: SpecDecodeMetrics | None = None
+    """With the last output only, if the engine was told to count."""
     prompt_token_id_logprobs: Any = None
 
 

@@ -8,6 +8,7 @@ from msgspec import Raw, Struct, structs
 from adapters.inbound.http.openai.fragments import encode
 from application.services.choices import Choices
 from domain.generation import TokenUsage
+from domain.speculation import Speculation
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -83,28 +84,59 @@ def counts(usage: TokenUsage) -> bytes:
     )
 
 
+class SpeculativeDecoding(Struct, kw_only=True):
+    """`speculative_decoding` in `metrics`."""
+
+    mean_acceptance_length: float
+    draft_acceptance_rate: float
+    acceptance_histogram: Sequence[int]
+    num_spec_steps: int
+    num_accepted_draft_tokens: int
+    num_draft_tokens: int
+    num_spec_tokens: int
+    per_step_accepted: Sequence[int] | None
+    per_step_drafted: Sequence[int] | None
+
+    @classmethod
+    def of(cls, told: Speculation) -> "SpeculativeDecoding":
+        return cls(
+            mean_acceptance_length=told.tokens_per_step,
+            draft_acceptance_rate=told.kept_share,
+            acceptance_histogram=told.steps_by_kept,
+            num_spec_steps=told.steps,
+            num_accepted_draft_tokens=told.kept,
+            num_draft_tokens=told.drafted,
+            num_spec_tokens=told.most_drafts,
+            per_step_accepted=told.kept_by_step or None,
+            per_step_drafted=told.drafted_by_step or None,
+        )
+
+
 class Metrics(Struct, kw_only=True):
     """`metrics` of an answer."""
 
-    time_to_first_token_ms: float | None
-    generation_time_ms: float | None
-    queue_time_ms: float | None
-    mean_itl_ms: float | None
-    tokens_per_second: float | None
-    speculative_decoding: None = None
+    time_to_first_token_ms: float | None = None
+    generation_time_ms: float | None = None
+    queue_time_ms: float | None = None
+    mean_itl_ms: float | None = None
+    tokens_per_second: float | None = None
+    speculative_decoding: SpeculativeDecoding | None = None
 
     @classmethod
     def of(cls, choices: Choices) -> "Metrics | None":
         """None where they are not told."""
         timing = choices.timing
+        drafts = None if choices.speculation is None else SpeculativeDecoding.of(choices.speculation)
         if timing is None:
-            return None
+            # same as vLLM: what an engine was told to count is told without a flag of the frontend's
+            return None if drafts is None else cls(speculative_decoding=drafts)
         return cls(
             time_to_first_token_ms=_ms(timing.first_output_s),
             generation_time_ms=_ms(timing.generating_s),
             queue_time_ms=_ms(timing.queued_s),
             mean_itl_ms=_ms(timing.per_token_s),
             tokens_per_second=timing.tokens_per_second,
+            speculative_decoding=drafts,
         )
 
 
@@ -136,7 +168,11 @@ def fingerprint_json(answer: Answer) -> bytes:
 
 
 def _without_nulls(told: Struct) -> dict[str, Any]:
-    return {name: value for name, value in structs.asdict(told).items() if value is not None}
+    return {
+        name: _without_nulls(value) if isinstance(value, Struct) else value
+        for name, value in structs.asdict(told).items()
+        if value is not None
+    }
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -10,10 +10,14 @@ from litestar.response.base import ASGIResponse
 
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
+from adapters.inbound.http.openai.sampling import InvalidField
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
 from application.services.models import ServedModel
 from domain.detokenizer import PieceOf
+
+LONGEST_ID = 1024
+"""Characters. Every chunk has it, and every choice at the engine."""
 
 
 class TokenDisplays:
@@ -38,9 +42,18 @@ class AnswerFields(Protocol):
 def answer_to(
     request: Request[Any, Any, Any], body: AnswerFields, prefix: str, model: ServedModel, fingerprint: str | None
 ) -> Answer:
-    """An answer's own facts. Its id is the caller's, from header or body, else a random one. Same as vLLM."""
+    """An answer's own facts. Its id is the caller's, from header or body, even an empty one, else a random one. Same as
+    vLLM.
+
+    Raises InvalidField for an id that is too long."""
+    callers = request.headers.get("x-request-id", body.request_id)
+    request_id = uuid.uuid4().hex[:16] if callers is None else callers
+    if len(request_id) > LONGEST_ID:
+        raise InvalidField(
+            f"request_id must have at most {LONGEST_ID} characters, got {len(request_id)}.", "request_id"
+        )
     return Answer(
-        id=prefix + (request.headers.get("x-request-id") or body.request_id or uuid.uuid4().hex[:16]),
+        id=prefix + request_id,
         created=int(time.time()),
         model=model.name,
         fingerprint=fingerprint,

@@ -28,7 +28,8 @@ def scheduling_headers(headers: Mapping[str, str]) -> SchedulingHeaders:
 
 
 def _number(text: str | None) -> int | None:
+    """Within 64 bits: more than any is no different."""
     try:
-        return None if text is None else int(text)
+        return None if text is None else max(-(2**63), min(int(text), 2**63 - 1))
     except ValueError:
         return None

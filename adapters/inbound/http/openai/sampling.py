@@ -102,24 +102,24 @@ class SamplingFields(Struct, kw_only=True):
     ec_transfer_params: dict[str, Any] | None = None
     request_id: str | None = None
     user: str | None = None
-    """Accepted and unused. Same as vLLM."""
+    """Accepted and unused. Same as vLLM, as the next four: one is for beams, three are for those who only render."""
+    length_penalty: float | None = None
+    mm_payload: Literal["tensors", "none"] | None = None
+    return_mm_kwargs: bool | None = None
+    return_token_offsets: bool | None = None
+    routed_experts_prompt_start: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
-    length_penalty: Unbuilt = 1
     metadata: Unbuilt = None
-    mm_payload: Unbuilt = "tensors"
     prompt_cache_key: Unbuilt = None
     prompt_cache_options: Unbuilt = None
     prompt_cache_retention: Unbuilt = None
-    return_mm_kwargs: Unbuilt = False
-    return_token_offsets: Unbuilt = False
     return_weight_versions: Unbuilt = False
-    routed_experts_prompt_start: Unbuilt = 0
     safety_identifier: Unbuilt = None
     service_tier: Unbuilt = "auto"
     store: Unbuilt = False
-    thinking_token_budget: Unbuilt = None
+    thinking_token_budget: Unbuilt = -1
     use_beam_search: Unbuilt = False
-    watermarking: Unbuilt = None
+    watermarking: Unbuilt = False
 
 
 @cache
@@ -172,6 +172,7 @@ def lower_sampling(
         logprobs=logprobs,
         prompt_logprobs=wider(body.prompt_logprobs, echoed_logprobs),
         logprob_token_ids=body.logprob_token_ids,
+        routed_experts_prompt_start=body.routed_experts_prompt_start or 0,
     )
 
 
@@ -233,7 +234,7 @@ def check_stream(body: SamplingFields) -> None:
     """A stream has no place for the prompt's scores."""
     if body.stream and body.prompt_logprobs:
         raise InvalidField("prompt_logprobs are not available when stream is true.", "prompt_logprobs")
-    if body.stream_options is not None and not body.stream:
+    if body.stream_options not in (None, StreamOptions()) and not body.stream:
         raise InvalidField("stream_options is only allowed when stream is true.", "stream_options")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from adapters.inbound.http.openai.chat.lower import UNBUILT_IN_MESSAGE
 from adapters.inbound.http.openai.completions.schema import MOST_PROMPTS
+from adapters.inbound.http.openai.exchange import LONGEST_ID
 from adapters.inbound.http.openai.sampling import LONGEST_SALT, MOST_CHOICES, MOST_STOP_STRINGS
 from domain.sampling import MOST_SCORED_IDS
 
@@ -37,6 +38,7 @@ SAMPLING: Narrowed = {
     "min_tokens": {"minimum": 0},
     "prompt_logprobs": {"minimum": -1},
     "stop": {"anyOf": [TEXT, _array(TEXT, 0, MOST_STOP_STRINGS), NULL]},
+    "request_id": {"maxLength": LONGEST_ID},
     "cache_salt": {"minLength": 1, "maxLength": LONGEST_SALT, "pattern": r"^[^@/\\\x00]*$"},
 }
 

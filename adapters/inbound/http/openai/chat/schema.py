@@ -47,17 +47,18 @@ class ChatRequest(SamplingFields, kw_only=True):
     documents: list[dict[str, str]] | None = None
     reasoning_effort: ReasoningEffort | None = None
     return_prompt_text: bool | None = None
+    include_reasoning: bool | None = None
+    """Without effect, as is the next: nothing tells reasoning or tool calls from text."""
+    parallel_tool_calls: bool | None = None
 
     audio: Unbuilt = None
     best_of: Unbuilt = 1
     function_call: Unbuilt = "none"
     functions: Unbuilt = None
-    include_reasoning: Unbuilt = True
-    media_io_kwargs: Unbuilt = None
-    mm_processor_kwargs: Unbuilt = None
+    media_io_kwargs: Unbuilt = msgspec.field(default_factory=dict)
+    mm_processor_kwargs: Unbuilt = msgspec.field(default_factory=dict)
     modalities: Unbuilt = msgspec.field(default_factory=lambda: ["text"])
     moderation: Unbuilt = None
-    parallel_tool_calls: Unbuilt = True
     prediction: Unbuilt = None
     prompt: Unbuilt = None
     suffix: Unbuilt = None

@@ -78,6 +78,4 @@ def _prompts(prompt: str | list[int | str | list[int]] | None) -> list[str | lis
         raise InvalidField("prompt mixes texts, token ids or lists of token ids.", "prompt")
     if len(prompts) > MOST_PROMPTS:
         raise InvalidField(f"prompt takes at most {MOST_PROMPTS} prompts, got {len(prompts)}.", "prompt")
-    if not all(prompts):
-        raise InvalidField("prompt must not hold an empty prompt.", "prompt")
     return prompts

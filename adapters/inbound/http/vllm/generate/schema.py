@@ -47,13 +47,13 @@ class SamplingParamsFields(Struct, kw_only=True):
     bad_words: list[str] | None = None
     repetition_detection: RepetitionFields | None = None
     extra_args: dict[str, Any] | None = None
+    routed_experts_prompt_start: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
     prompt_logprob_start: Unbuilt = None
     prompt_logprob_token_ids: Unbuilt = None
-    routed_experts_prompt_start: Unbuilt = 0
-    thinking_token_budget: Unbuilt = None
+    thinking_token_budget: Unbuilt = -1
     trace_decode_token_ids: Unbuilt = None
-    watermarking: Unbuilt = None
+    watermarking: Unbuilt = False
 
 
 class GenerateRequest(Struct, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from adapters.inbound.http.openai.fragments import encode
-from adapters.inbound.http.openai.sampling import SamplingFields, StreamOptions
+from adapters.inbound.http.openai.sampling import NotSupported, SamplingFields, StreamOptions
 from application.requests import TextOutput, TextRequest
 from application.services.prepare import Prepared
 from domain.sampling import SamplingParams
@@ -44,6 +44,9 @@ class Rendered(Struct, kw_only=True):
 
 
 def rendered(body: SamplingFields, request: TextRequest, prepared: Prepared, request_id: str) -> Rendered:
+    """Raises NotSupported for what only a rendered request could tell."""
+    if body.return_token_offsets:
+        raise NotSupported("return_token_offsets is not supported by this server yet.", "return_token_offsets")
     return Rendered(
         request_id=request_id,
         token_ids=prepared.request.prompt_token_ids,
@@ -91,6 +94,7 @@ def _sampling_params(request: TextRequest, max_tokens: int | None) -> dict[str, 
         "logit_bias": (sampling.logit_bias, None),
         "allowed_token_ids": (sampling.allowed_token_ids, None),
         "extra_args": (sampling.extra_args, None),
+        "routed_experts_prompt_start": (sampling.routed_experts_prompt_start, 0),
         "repetition_detection": (sampling.repetition_detection, None),
     }
     return always | {name: value for name, (value, default) in optional.items() if value != default}
