@@ -16,6 +16,7 @@ from application.model import ModelDefaults
 from application.options import ServerOptions
 from domain.generation import FinishReason, TokenDelta, TransferParams
 from domain.logprobs import LogprobColumns
+from domain.speculation import Speculation
 from tests.cli.commands import serve
 from tests.http.answers import Json, chunks, error_of, undated
 from tests.http.exchange import Exchange
@@ -100,6 +101,19 @@ class TestTheAnswer:
         assert body["usage"]["prompt_tokens_details"] == {
             "cached_tokens": 1, "created_cache_tokens": None, "multimodal_tokens": None,
         }  # fmt: skip
+
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_tells_what_the_engine_counts_of_drafts_and_no_times(self, stream: bool) -> None:
+        app = app_of(
+            [TokenDelta([104], speculation=Speculation(2, [0, 1], 2))], options=ServerOptions(tells_timing=True)
+        )
+        options = {"stream_options": {"include_usage": True}} if stream else {}
+        response = await post(app, GENERATE, asked(stream=stream, **options))
+        metrics = (chunks(response)[-1] if stream else response.json())["metrics"]
+        assert metrics["speculative_decoding"]["num_spec_steps"] == 1
+        assert metrics.get("generation_time_ms") is None
+        silent = (await post(app_of(options=ServerOptions(tells_timing=True)), GENERATE, asked())).json()
+        assert silent["metrics"] is None
 
     async def test_ids_come_from_the_header_the_body_or_nowhere(self) -> None:
         app = app_of()

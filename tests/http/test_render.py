@@ -93,6 +93,7 @@ SAMPLING: list[tuple[Json, Json]] = [
         {"structured_outputs": {"structural_tag": '{"format":{"type":"any_text"}}'}},
     ),
     ({"max_tokens": 40}, {"max_tokens": 40}),
+    ({"routed_experts_prompt_start": 1}, {"routed_experts_prompt_start": 1}),
 ]
 
 
@@ -157,12 +158,20 @@ async def test_the_rest_of_a_request_is_told(app: Litestar, path: str) -> None:
         ({"bad_words": [""]}, "bad_words"),
         ({"max_tokens": 51}, "max_tokens"),
         ({"stream": True, "prompt_logprobs": 1}, "prompt_logprobs"),
+        ({"truncate_prompt_tokens": 0}, "truncate_prompt_tokens"),
     ],
     ids=str,
 )
 async def test_what_the_one_route_refuses_is_refused(app: Litestar, path: str, fields: Json, param: str) -> None:
     for route in (path, f"{path}/render"):
         assert error_of(await post(app, route, question(path, **fields)), 400)["param"] == param
+
+
+@by_endpoint
+async def test_offsets_of_tokens_are_not_built(app: Litestar, path: str) -> None:
+    body = question(path, return_token_offsets=True)
+    assert error_of(await post(app, f"{path}/render", body), 400)["param"] == "return_token_offsets"
+    await rendered(app, path, return_token_offsets=False)
 
 
 @by_endpoint

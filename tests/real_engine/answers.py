@@ -30,12 +30,14 @@ class Asker:
 
     def ask_streamed(self, question: Question) -> list[Json]:
         """The chunks of the answer, the one with the usage last."""
-        reply = self._post(question, {"stream": True, "stream_options": {"include_usage": True}})
-        assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
-        *frames, done, end = reply.text.split("\n\n")
-        assert (done, end) == ("data: [DONE]", "")
-        assert all(frame.startswith("data: ") for frame in frames)
-        return [json.loads(frame.removeprefix("data: ")) for frame in frames]
+        return _events(self._post(question, {"stream": True, "stream_options": {"include_usage": True}}))
+
+    def post(self, path: str, body: Json) -> httpx.Response:
+        return self._post(Question(path, path, body), {})
+
+    def events(self, path: str, body: Json) -> list[Json]:
+        """What is streamed, up to [DONE]."""
+        return _events(self.post(path, body))
 
     def close(self) -> None:
         self._client.close()
@@ -44,6 +46,14 @@ class Asker:
         reply = self._client.post(question.path, json={**question.body, **fields})
         assert reply.status_code == 200, f"{question.name}: {reply.status_code} {reply.text}"
         return reply
+
+
+def _events(reply: httpx.Response) -> list[Json]:
+    assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+    *frames, done, end = reply.text.split("\n\n")
+    assert (done, end) == ("data: [DONE]", "")
+    assert all(frame.startswith("data: ") for frame in frames)
+    return [json.loads(frame.removeprefix("data: ")) for frame in frames]
 
 
 def assembled(chunks: Sequence[Json]) -> Json:

@@ -125,25 +125,30 @@ class Metrics(Struct, kw_only=True):
     @classmethod
     def of(cls, choices: Choices) -> "Metrics | None":
         """None where they are not told."""
-        timing = choices.timing
-        drafts = None if choices.speculation is None else SpeculativeDecoding.of(choices.speculation)
+        timing, of_drafts = choices.timing, cls.of_drafts(choices)
         if timing is None:
             # same as vLLM: what an engine was told to count is told without a flag of the frontend's
-            return None if drafts is None else cls(speculative_decoding=drafts)
+            return of_drafts
         return cls(
             time_to_first_token_ms=_ms(timing.first_output_s),
             generation_time_ms=_ms(timing.generating_s),
             queue_time_ms=_ms(timing.queued_s),
             mean_itl_ms=_ms(timing.per_token_s),
             tokens_per_second=timing.tokens_per_second,
-            speculative_decoding=drafts,
+            speculative_decoding=None if of_drafts is None else of_drafts.speculative_decoding,
         )
+
+    @classmethod
+    def of_drafts(cls, choices: Choices) -> "Metrics | None":
+        """None where an engine counts none."""
+        counted = choices.speculation
+        return None if counted is None else cls(speculative_decoding=SpeculativeDecoding.of(counted))
 
 
 def final_usage(choices: Choices, *, is_chat: bool) -> bytes:
     """`usage` of the last chunk, which has no nulls."""
     details = prompt_details(choices, is_chat=is_chat)
-    shown = b"" if details is None else b',"prompt_tokens_details":' + encode(_without_nulls(details))
+    shown = b"" if details is None else b',"prompt_tokens_details":' + encode(without_nulls(details))
     return counts(choices.usage) + shown + b"}"
 
 
@@ -156,7 +161,7 @@ def usage_frame(head: bytes, choices: Choices, answer: Answer, *, is_chat: bool)
             b'],"usage":',
             final_usage(choices, is_chat=is_chat),
             fingerprint_json(answer),
-            b"" if metrics is None else b',"metrics":' + encode(_without_nulls(metrics)),
+            b"" if metrics is None else b',"metrics":' + encode(without_nulls(metrics)),
             b"}\n\n",
         )
     )
@@ -167,9 +172,9 @@ def fingerprint_json(answer: Answer) -> bytes:
     return b"" if answer.fingerprint is None else b',"system_fingerprint":' + encode(answer.fingerprint)
 
 
-def _without_nulls(told: Struct) -> dict[str, Any]:
+def without_nulls(told: Struct) -> dict[str, Any]:
     return {
-        name: _without_nulls(value) if isinstance(value, Struct) else value
+        name: without_nulls(value) if isinstance(value, Struct) else value
         for name, value in structs.asdict(told).items()
         if value is not None
     }

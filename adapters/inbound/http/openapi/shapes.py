@@ -122,5 +122,6 @@ class GenerateChunk(Struct, kw_only=True):
     usage: StreamUsage | None
     prompt_token_ids: list[int] | UnsetType = UNSET
     prompt_logprobs: list[dict[str, PromptToken] | None] | UnsetType = UNSET
+    metrics: StreamMetrics | UnsetType = UNSET
     output_mode: str
     choices: list[GenerateChunkChoice]

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from adapters.inbound.http.openai.answer import Answer, Usage, final_usage, ids_json, raw
+from adapters.inbound.http.openai.answer import Answer, Metrics, Usage, final_usage, ids_json, raw, without_nulls
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs, encode_numbers
 from adapters.inbound.http.openai.rows import Rows
@@ -91,7 +91,7 @@ class GenerateBody(Struct, kw_only=True):
     prompt_token_id_logprobs: None = None
     prompt_token_ids: Sequence[int] | None
     mm_placeholders: None = None
-    metrics: None = None
+    metrics: Metrics | None
     kv_transfer_params: Mapping[str, Any] | None
     ec_transfer_params: Mapping[str, Any] | None
     output_mode: str
@@ -120,6 +120,7 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
             usage=Usage.of(choices, is_chat=False),
             prompt_logprobs=form.rows.prompt_logprobs(generations[0]),
             prompt_token_ids=generations[0].prompt.token_ids if answer.return_token_ids else None,
+            metrics=Metrics.of_drafts(choices),
             kv_transfer_params=choices.transfer.kv,
             ec_transfer_params=choices.transfer.ec,
             output_mode=form.output_mode,
@@ -174,7 +175,9 @@ class GenerateChunks:
     def closing(self) -> bytes:
         if not self._choices.usage_shown.at_end:
             return b""
-        return self._head + final_usage(self._choices, is_chat=False) + self._mode + b"]}\n\n"
+        metrics = Metrics.of_drafts(self._choices)
+        told = b"" if metrics is None else b',"metrics":' + encode(without_nulls(metrics))
+        return self._head + final_usage(self._choices, is_chat=False) + told + self._mode + b"]}\n\n"
 
     def _usage(self, index: int) -> bytes:
         """Of one choice so far."""
