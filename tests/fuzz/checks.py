@@ -27,7 +27,7 @@ INSIDES = re.compile(
 
 @cache
 def described() -> Described:
-    return Described(json.loads(ApiDocument().json))
+    return Described(json.loads(ApiDocument(updates_adapters=True).json))
 
 
 def check(sent: Sent, response: httpx.Response) -> None:
