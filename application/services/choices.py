@@ -16,8 +16,8 @@ Arrival = tuple[int, TextDelta]
 class Choices(AsyncIterator[Arrival]):
     """Deltas of all choices in the order in which the engine brings them. Whoever receives it closes it.
 
-    A single choice is read straight from its generation. Several have a task each that reads ahead of the client; what
-    fails one of them fails the answer.
+    A single choice is read straight from its generation. Several have a task each, which reads little ahead of the
+    client: what a slow one has not taken yet waits with the engine's outputs. What fails one fails the answer.
     """
 
     def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool) -> None:
@@ -80,6 +80,7 @@ class Choices(AsyncIterator[Arrival]):
             await self._generations[0].start()
             return
         self._running = len(self._generations)
+        self._arrivals = asyncio.Queue(self._running)
         self._readers = [asyncio.create_task(self._read(*entry)) for entry in enumerate(self._generations)]
         self._first = await self._next_arrival()
 
@@ -101,7 +102,8 @@ class Choices(AsyncIterator[Arrival]):
             reader.cancel()
         for generation in self._generations:
             await generation.aclose()
-        self._arrivals.put_nowait(None)  # whoever waits is told
+        if not self._arrivals.full():
+            self._arrivals.put_nowait(None)  # whoever waits is told
 
     async def _next_arrival(self) -> Arrival:
         arrival = await self._arrivals.get()
@@ -115,9 +117,9 @@ class Choices(AsyncIterator[Arrival]):
         try:
             await generation.start()
             async for delta in generation:
-                self._arrivals.put_nowait((index, delta))
+                await self._arrivals.put((index, delta))
         except Exception as failure:
-            self._arrivals.put_nowait(failure)
+            await self._arrivals.put(failure)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -206,3 +206,24 @@ class TestEnds:
         assert sorted(served.engine.aborted) == ["r-0", "r-1", "r-2"]
         assert served.metrics.reasons == ["abort"] * 3
         assert served.is_idle
+
+
+async def test_choices_are_read_little_ahead_of_a_slow_client() -> None:
+    choices = await started(serve(steps(*[104] * 50)), "a", "b")
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert choices.usage.completion_tokens <= 6
+
+    assert sorted(await arrivals(choices)) == [(0, "h")] * 50 + [(1, "h")] * 50
+
+
+async def test_closing_ends_readers_that_wait_for_a_slow_client() -> None:
+    served = serve(steps(*[104] * 50))
+    choices = await started(served, "a", "b")
+    for _ in range(50):
+        await asyncio.sleep(0)
+    await choices.aclose()
+    await asyncio.wait(choices._readers)
+
+    assert [delta async for delta in choices] == []
+    assert served.is_idle

@@ -11,11 +11,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from adapters.inbound.http.openapi.routes import ApiDocument
 from tests.fuzz.checks import described
 from tests.fuzz.run import Result, told
 from tests.fuzz.servers import Server, serving
-from tests.http.described import PLAIN
 from tests.http.serving import client_of
 
 load_all_checks()
@@ -37,7 +35,7 @@ CONTRACT = CHECKS.get_by_names(
 @cache
 def operations() -> dict[str, APIOperation]:
     """Those that take a body, by method and path."""
-    schema = schemathesis.openapi.from_dict(json.loads(ApiDocument(PLAIN).json))
+    schema = schemathesis.openapi.from_dict(described().document)
     found = [operation.ok() for operation in schema.get_all_operations()]
     return {operation.label: operation for operation in found if operation.body}
 

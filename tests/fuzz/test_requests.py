@@ -28,5 +28,6 @@ def test_answered_or_told(kind: Kind) -> None:
 def test_as_the_document_says(label: str, mode: GenerationMode) -> None:
     counted, failure = api.run(label, mode, SEED, BY_THE_DOCUMENT)
     assert failure is None, failure
-    fits = mode is GenerationMode.POSITIVE
+    # there is no adapter at a random path, nor one of a random name
+    fits = mode is GenerationMode.POSITIVE and "lora" not in label
     assert bool(counted[api.ANSWERED]) == fits, counted

@@ -10,6 +10,7 @@ from tests.http.answers import Json, frames
 
 PLAIN = ["/v1/chat/completions", "/v1/completions", "/v1/models", "/health", "/version", "/metrics"]
 """Paths of every server, but for those of its tokenizer."""
+OF_ADAPTERS = ["/v1/load_lora_adapter", "/v1/unload_lora_adapter"]
 
 
 class Described:

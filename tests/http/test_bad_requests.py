@@ -117,6 +117,24 @@ async def test_deep_nesting(app: Litestar, path: str, body: bytes) -> None:
     error_of(await post(app, path, body), 400)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("truncation_side", "SECRET"),
+        ("mm_payload", "SECRET\nSECRET"),
+        ("response_format", {"type": "SECRET"}),
+    ],
+    ids=str,
+)
+@by_endpoint
+async def test_a_value_that_is_not_known_is_not_echoed(app: Litestar, path: str, field: str, value: Any) -> None:
+    response = await post(app, path, question(path) | {field: value})
+    error = error_of(response, 400)
+    assert error["param"] == field
+    assert error["message"].endswith(": not a value that is known.")
+    assert "secret" not in response.text.lower()
+
+
 WRONG_TYPES: dict[str, list[Any]] = {
     "model": [1, ["m"], {}],
     "temperature": ["1", [], True],

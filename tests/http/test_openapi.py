@@ -35,7 +35,7 @@ from tests.http.serving import (
 )
 from tests.http.test_door import server
 from tests.http.test_fields import BUILT, NEEDS_LOGPROBS, SCHEMAS, UNBUILT, listed
-from tests.http.test_server_options import told
+from tests.http.test_server_options import SPECULATION, drafted, told
 
 UNDESCRIBED = {"/openapi.json", "/docs", "/redoc"}
 REQUESTS = {CHAT: "ChatRequest", COMPLETIONS: "CompletionRequest"}
@@ -106,6 +106,14 @@ def test_what_an_answer_always_has_is_required(document: Json) -> None:
     for name in ("ChatBody", "ChatChoice", "CompletionBody", "CompletionChoice", "Usage", "ModelList", "ErrorObject"):
         assert schemas[name]["required"] == list(schemas[name]["properties"])
     assert set(schemas["CompletionChunk"]["required"]) == {"id", "object", "created", "model", "choices"}
+
+
+@pytest.mark.parametrize("name", ["Metrics", "SpeculativeDecoding"])
+def test_what_a_stream_leaves_out_is_described_all_the_same(document: Json, name: str) -> None:
+    whole, streamed = (document["components"]["schemas"][one] for one in (name, f"Stream{name}"))
+    assert list(streamed["properties"]) == list(whole["properties"])
+    nullable = [field for field, schema in whole["properties"].items() if {"type": "null"} in schema.get("anyOf", [])]
+    assert not set(streamed.get("required", [])) & set(nullable)
 
 
 @by_endpoint
@@ -181,7 +189,11 @@ FIELDS: list[dict[str, Any]] = [
 @by_endpoint
 async def test_answers_are_as_described(app: Litestar, described: Described, path: str) -> None:
     options = {"forces_usage": True, "tells_prompt_details": True, "tells_timing": True}
-    telling = application(ScriptedEngine(told()), options=ServerOptions(**options))
+    detailed = structs.replace(SPECULATION, kept_by_step=[2, 1, 2], drafted_by_step=[2, 2, 2])
+    telling = [
+        application(ScriptedEngine(script), options=ServerOptions(**options))
+        for script in (told(), drafted(), drafted(detailed))
+    ]
     shown: list[dict[str, Any]] = [{}, with_logprobs(path, 0), with_logprobs(path, 1)]
     streamed: list[dict[str, Any]] = [
         {"prompt_logprobs": 1},
@@ -190,8 +202,8 @@ async def test_answers_are_as_described(app: Litestar, described: Described, pat
     ]
     for fields, rows, stream in product(FIELDS, shown, streamed):
         described.check(path, await post(app, path, question(path) | fields | rows | stream))
-    for stream in ({}, {"stream": True}):
-        described.check(path, await post(telling, path, question(path) | stream))
+    for one, stream in product(telling, ({}, {"stream": True})):
+        described.check(path, await post(one, path, question(path) | stream))
     text = {"return_prompt_text": True, "stream": True} if path == CHAT else {"prompt": [[104, 105], [104]]}
     described.check(path, await post(app, path, question(path) | text))
 

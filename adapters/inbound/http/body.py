@@ -11,6 +11,7 @@ from domain.errors import RequestError
 
 T = TypeVar("T")
 
+_UNKNOWN = re.compile(r"invalid (enum )?value .*", re.DOTALL)
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 
 
@@ -74,4 +75,5 @@ def _explain(message: str) -> MalformedBody:
         return MalformedBody("The request body must be a JSON object.")
     path = found["path"]
     what = message[: found.start()].replace("`", "").lower().replace("expected", "must be", 1)
+    what = _UNKNOWN.sub("not a value that is known", what)
     return MalformedBody(f"{path}: {what}.", re.split(r"[.\[]", path)[0])

@@ -52,7 +52,9 @@ NARROWED: dict[str, Narrowed] = {
     },
     "CompletionRequest": SAMPLING
     | {
-        "prompt": {"anyOf": [TEXT, TOKEN_IDS, _array(TEXT, 1, MOST_PROMPTS), _array(TOKEN_IDS, 1, MOST_PROMPTS)]},
+        "prompt": {
+            "anyOf": [TEXT, TOKEN_IDS, _array({"type": "string"}, 1, MOST_PROMPTS), _array(TOKEN_IDS, 1, MOST_PROMPTS)]
+        },
         "max_tokens": {"minimum": 0},
         "logprobs": {"minimum": -1},
     },

@@ -52,12 +52,25 @@ class StreamUsage(Struct, kw_only=True):
     completion_tokens_details: UnsetType | None = UNSET
 
 
+class StreamSpeculativeDecoding(Struct, kw_only=True):
+    mean_acceptance_length: float
+    draft_acceptance_rate: float
+    acceptance_histogram: list[int]
+    num_spec_steps: int
+    num_accepted_draft_tokens: int
+    num_draft_tokens: int
+    num_spec_tokens: int
+    per_step_accepted: list[int] | UnsetType = UNSET
+    per_step_drafted: list[int] | UnsetType = UNSET
+
+
 class StreamMetrics(Struct, kw_only=True):
     time_to_first_token_ms: float | UnsetType = UNSET
     generation_time_ms: float | UnsetType = UNSET
     queue_time_ms: float | UnsetType = UNSET
     mean_itl_ms: float | UnsetType = UNSET
     tokens_per_second: float | UnsetType = UNSET
+    speculative_decoding: StreamSpeculativeDecoding | UnsetType = UNSET
 
 
 class Chunk(Struct, kw_only=True):
