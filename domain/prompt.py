@@ -85,4 +85,5 @@ def check_in_vocabulary(param: str, token_ids: Sequence[int], vocab_size: int) -
     """Refuse ids that the model lacks; `param` names the request field that has them."""
     for worst in (min(token_ids, default=0), max(token_ids, default=0)):
         if not 0 <= worst < vocab_size:
-            raise OutOfVocabulary(f"Token id {worst} is out of vocabulary: the model has {vocab_size} tokens.", param)
+            message = f"{param} has token id {worst}, which is out of vocabulary: the model has {vocab_size} tokens."
+            raise OutOfVocabulary(message, param)

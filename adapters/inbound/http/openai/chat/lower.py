@@ -160,5 +160,5 @@ def _text(part: ContentPart) -> str:
     if part.type != "text":
         raise NotSupported("messages with other content than text are not supported by this server yet.", "messages")
     if part.text is None:
-        raise InvalidField("A content part of type text needs a text.", "messages")
+        raise InvalidField("A content part of type text in messages needs a text.", "messages")
     return part.text

@@ -1,0 +1,262 @@
+"""The differences from vLLM's Python frontend that are meant, each named as its row in docs/compatibility.md.
+
+It accepts a difference only where both sides are exactly what the row says they are. How tokens read is judged as on
+the real engine.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+
+from tests.parity.answers import Answer
+from tests.parity.comparison import answer_differences
+from tests.parity.engine import BEGIN_ID
+from tests.parity.model import BEGIN
+from tests.parity.pair import Pair
+from tests.real_engine import deviations as of_tokens
+from tests.real_engine.parity import Difference
+from tests.real_engine.readings import Reading
+
+REFUSED = ("tools", "tool_choice", "prompt_embeds", "use_beam_search", "watermarking", "suffix")
+"""Fields that ask for what is not served."""
+
+OF_THE_OTHER = ("top_logprobs", "max_completion_tokens", "messages", "prompt")
+"""Fields that only the other endpoint has."""
+
+NOT_SERVED = "not served"
+"""No row: the list in the README."""
+
+
+def type_is_one(difference: Difference, pair: Pair) -> bool:
+    return difference.path == ("error", "type") and (difference.ours, difference.theirs) == (
+        "BadRequestError",
+        "Bad Request",
+    )
+
+
+def param_is_the_field(difference: Difference, pair: Pair) -> bool:
+    """Ours is the bare name of a field that the case is about. Theirs has none, or has it as a path."""
+    if difference.path != ("error", "param") or difference.ours not in pair.case.fields:
+        return False
+    theirs = difference.theirs
+    return theirs is None or theirs.removeprefix("body.").split(".")[0] == difference.ours
+
+
+def param_of_a_long_prompt(difference: Difference, pair: Pair) -> bool:
+    field = "messages" if pair.case.is_chat else "prompt"
+    return difference[:2] == (("error", "param"), field) and (
+        difference.theirs in ("input_tokens", "input_text", "max_tokens")
+    )
+
+
+def param_of_max_completion_tokens(difference: Difference, pair: Pair) -> bool:
+    return difference == (("error", "param"), "max_completion_tokens", "max_tokens") and (
+        pair.asked["max_completion_tokens"] < 1
+    )
+
+
+def param_of_alternatives(difference: Difference, pair: Pair) -> bool:
+    """More than the server allows."""
+    return pair.case.is_chat and difference == (("error", "param"), "top_logprobs", "logprobs")
+
+
+def refusal_is_a_status(difference: Difference, pair: Pair) -> bool:
+    """Of a stream, before it begins; theirs is a frame."""
+    if not (pair.case.streams and pair.ours.status == 400 and pair.theirs.status == 200 and pair.theirs.error):
+        return False
+    return pair.theirs.error["code"] == 400 and difference.path in (("status",), ("headers", "content-type"))
+
+
+def failure_is_a_refusal(difference: Difference, pair: Pair) -> bool:
+    """400 by the field's name, where theirs is a 500."""
+    is_named = pair.ours.error is not None and pair.ours.error["param"] in pair.case.fields
+    failed = pair.theirs.status == 500 or (pair.theirs.error or {}).get("code") == 500
+    return pair.ours.status == 400 and is_named and failed
+
+
+def type_is_strict(difference: Difference, pair: Pair) -> bool:
+    """400 by the field's name, where theirs takes the value for one of the right type. That one is answered alike."""
+    if pair.case.meant is None or pair.ours.status != 400 or not _names_the_field(pair.ours, pair):
+        return False
+    return pair.probes.meant is not None and _is_alike(pair.probes.meant, pair)
+
+
+def null_is_absent(difference: Difference, pair: Pair) -> bool:
+    """Theirs refuses the null; ours answers as without it."""
+    if pair.theirs.status != 400 or pair.probes.meant is None or pair.case.meant is not None:
+        return False
+    return pair.ours.status == 200 and not list(answer_differences(pair.ours, pair.probes.meant))
+
+
+def is_not_served(difference: Difference, pair: Pair) -> bool:
+    field = pair.case.fields[0]
+    said = f"{field} is not supported by this server yet."
+    return (
+        field in REFUSED
+        and pair.ours.status == 400
+        and pair.ours.error is not None
+        and ((pair.ours.error["param"], pair.ours.error["message"]) == (field, said))
+    )
+
+
+def is_of_the_other_endpoint(difference: Difference, pair: Pair) -> bool:
+    """Theirs is as if it had not been sent."""
+    field = pair.case.fields[0]
+    if field not in OF_THE_OTHER or pair.theirs.status != 200 or pair.ours.status != 400:
+        return False
+    return _names_the_field(pair.ours, pair) and difference.path in STATUS
+
+
+def template_failures_have_an_id(difference: Difference, pair: Pair) -> bool:
+    """As any answer, where `--enable-request-id-headers` says so."""
+    return (
+        "chat_template" in pair.case.fields
+        and pair.ours.status == pair.theirs.status == 400
+        and (difference == (("headers", "(keys)"), ["content-type", "x-request-id"], ["content-type"]))
+    )
+
+
+def offsets_are_the_tokenizers(difference: Difference, pair: Pair) -> bool:
+    """Where in a text each token stands: what is put before it takes no room. Theirs counts it."""
+    match difference.path:
+        case ("choices", int(index), "logprobs", "text_offset") if pair.read is not None:
+            reading = pair.read.readings[index]
+            ahead = len(BEGIN) if reading.choice.prompt_ids[0] == BEGIN_ID else 0
+            shown = pair.read.theirs["choices"][index]["logprobs"]["tokens"]
+            return reading.choice.prompt is not None and (
+                difference.ours == [max(0, place.offset - ahead) for place in reading.places]
+                and difference.theirs == [0, *accumulate(map(len, shown[:-1]))]
+            )
+    return False
+
+
+def echo_stays_with_token_ids(difference: Difference, pair: Pair) -> bool:
+    """Streamed, in the first chunk."""
+    match difference.path:
+        case ("chunks", str(), "texts") if pair.asked.get("echo") and pair.asked.get("return_token_ids"):
+            (first, *ours), (their_first, *theirs) = difference.ours, difference.theirs
+            return ours == theirs and first == f"{pair.asked['prompt']}{their_first}"
+    return False
+
+
+def nothing_is_not_sent(difference: Difference, pair: Pair) -> bool:
+    match difference.path:
+        case ("chunks", str(), "empty"):
+            return True  # what was left out has nothing to see in it
+    return False
+
+
+def text_is_shown_at_once(difference: Difference, pair: Pair) -> bool:
+    """What cannot begin a stop string. Theirs holds back as many characters as the longest has, less one."""
+    match difference.path:
+        case ("chunks", str(), "texts"):
+            stops = pair.asked.get("stop") or []
+            longest = max(map(len, [stops] if isinstance(stops, str) else stops), default=1)
+            ours, theirs = (list(accumulate(texts)) for texts in (difference.ours, difference.theirs))
+            return ours[-1] == theirs[-1] and all(
+                one.startswith(other) and len(one) - len(other) < longest
+                for one, other in zip(ours, theirs, strict=True)
+            )
+    return False
+
+
+def unfinished_character_is_streamed(difference: Difference, pair: Pair) -> bool:
+    reading = _streamed_reading(difference, pair)
+    return reading is not None and bool(reading.output) and reading.output[-1].is_unfinished
+
+
+def prompt_is_gone_on_with(difference: Difference, pair: Pair) -> bool:
+    reading = _streamed_reading(difference, pair)
+    return reading is not None and reading.is_begun_in_prompt
+
+
+def streamed_echo_is_not_scored(difference: Difference, pair: Pair) -> bool:
+    """The scores would not be shown."""
+    if not (pair.case.is_chat and pair.case.streams and pair.asked.get("echo")):
+        return False
+    return is_left_out(difference, "sampling_params", "prompt_logprobs")
+
+
+def reasoning_is_not_ended(difference: Difference, pair: Pair) -> bool:
+    return pair.asked.get("include_reasoning") is False and is_left_out(difference, "reasoning_ended")
+
+
+def is_left_out(difference: Difference, *path: str) -> bool:
+    """Whether all that an engine request lacks is what stands there in theirs."""
+    match difference.path:
+        case ("asked", int(), *outer, "(keys)") if outer == list(path[:-1]):
+            return difference.ours == [name for name in difference.theirs if name != path[-1]]
+    return False
+
+
+def special_tokens_are_cut(difference: Difference, pair: Pair) -> bool:
+    """As any others, where theirs stay; all else of the answer follows from what the prompt is."""
+    kept = pair.asked.get("truncate_prompt_tokens")
+    if pair.case.is_chat or kept is None or pair.asked.get("truncation_side") or pair.ours.status != 200:
+        return False
+    ours, theirs = ([request["prompt_token_ids"] for request in answer.asked] for answer in (pair.ours, pair.theirs))
+    return all(
+        len(one) == len(other) == kept and other == [BEGIN_ID, *one[1:]]
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+STATUS = (("status",), ("error",), ("headers", "content-type"))
+"""Where one answers and the other refuses."""
+
+DEVIATIONS: Mapping[str, Callable[[Difference, Pair], bool]] = {
+    "type of a 400": type_is_one,
+    "`param` of a 400": param_is_the_field,
+    "too long a prompt": param_of_a_long_prompt,
+    "`max_completion_tokens` below 1": param_of_max_completion_tokens,
+    "more `top_logprobs` than the server allows": param_of_alternatives,
+    "refusals by the engine, streamed": refusal_is_a_status,
+    "a request that vLLM fails over, such as `structured_outputs: 5`": failure_is_a_refusal,
+    "types in a body": type_is_strict,
+    "null for a field": null_is_absent,
+    NOT_SERVED: is_not_served,
+    "fields of the other endpoint, such as `top_logprobs` of completions": is_of_the_other_endpoint,
+    "a template that fails, with `--enable-request-id-headers`": template_failures_have_an_id,
+    "`echo` of a text whose tokens do not read as it": offsets_are_the_tokenizers,
+    "`echo` with `return_token_ids`": echo_stays_with_token_ids,
+    "`echo`, streamed, with `top_logprobs`": streamed_echo_is_not_scored,
+    "`include_reasoning: false`": reasoning_is_not_ended,
+    "special tokens around a text that is cut": special_tokens_are_cut,
+    "chunk with nothing to see in it": nothing_is_not_sent,
+    "character left incomplete at the end": unfinished_character_is_streamed,
+    "token-id prompt that ends inside a character": prompt_is_gone_on_with,
+    "text that may begin a stop string": text_is_shown_at_once,
+}
+
+
+def reasons(difference: Difference, pair: Pair) -> list[str]:
+    """The deviations that account for the difference; none where it is not meant."""
+    named = [name for name, is_meant in DEVIATIONS.items() if is_meant(difference, pair)]
+    if pair.read is not None:
+        named += of_tokens.reasons(difference, pair.read)
+    return named
+
+
+def _streamed_reading(difference: Difference, pair: Pair) -> Reading | None:
+    """Of a choice whose chunks have other texts, where the joined ones differ, and as they are meant to."""
+    match difference.path:
+        case ("chunks", str(index), "texts") if pair.read is not None:
+            reading = pair.read.readings[int(index)]
+            texts = "".join(difference.ours), "".join(difference.theirs)
+            return reading if texts == (reading.text, reading.their_text) and texts[0] != texts[1] else None
+    return None
+
+
+def _names_the_field(answer: Answer, pair: Pair) -> bool:
+    return answer.error is not None and answer.error["param"] in pair.case.fields
+
+
+def _is_alike(ours: Answer, pair: Pair) -> bool:
+    """Whether every difference between them is meant."""
+    like = Pair(
+        pair.case._replace(body=pair.case.meant or pair.case.body, meant=None),
+        ours,
+        pair.theirs,
+        pair.probes,
+        pair.vocabulary,
+    )
+    return all(reasons(difference, like) for difference in answer_differences(ours, pair.theirs))
