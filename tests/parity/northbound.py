@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from litestar.types import ASGIApp
@@ -67,6 +68,9 @@ class Northbound:
         self._app = app
         self._client = client
         self._engine = engine
+
+    async def post(self, path: str, body: Any) -> httpx.Response:
+        return await self._client.post(path, json=body)
 
     async def answer(self, case: Case) -> Answer:
         self._engine.asked.clear()

@@ -26,10 +26,13 @@ SERVERS: Mapping[str, Sequence[str]] = {
 }
 """Flags by name."""
 
+OF_TOKENS: Mapping[str, Sequence[str]] = {"tokens": ("--enable-scale-out", "--trust-request-chat-template")}
+"""Those of the server whose routes for tokens are asked."""
+
 
 SHOW_IDS = ("flagged",)
 """Those whose logprobs have ids for tokens, unless a request says otherwise."""
 
 
 def flags(server: str) -> list[str]:
-    return ["--served-model-name", NAME, "--max-model-len", str(MAX_MODEL_LEN), *SERVERS[server]]
+    return ["--served-model-name", NAME, "--max-model-len", str(MAX_MODEL_LEN), *{**SERVERS, **OF_TOKENS}[server]]
