@@ -98,7 +98,7 @@ class Derender:
             prompts = [one.prompt for one in await self._prepare.completion(completion)]
             told = [replay.prompt_token_ids for replay in replays]
             if len(prompts) != len(told) or any(map(_differ, told, prompts)):
-                raise NotGeneratedHere("The tokens were generated for other prompts.", "completion_request")
+                raise NotGeneratedHere("completion_request: the tokens are of other prompts.", "completion_request")
         choices, _ = self._open(completion, replays, prompts, None)
         await choices.start()
         return choices
@@ -109,7 +109,7 @@ class Derender:
             prepared = [one.prompt for one in await self._prepare.completion(completion)]
             same = [one for one in prepared if not _differ(replay.prompt_token_ids, one)]
             if not same:
-                raise NotGeneratedHere("The tokens were generated for another prompt.", "completion_request")
+                raise NotGeneratedHere("completion_request: the tokens are of another prompt.", "completion_request")
             prompt = same[0]
         return await self._chunk(completion, replay, prompt, state)
 

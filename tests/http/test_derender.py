@@ -142,6 +142,17 @@ class TestStopStrings:
             texts.append([(one["text"], one["finish_reason"]) for one in body["chunk"]["choices"]])
         assert texts == [[("h", None)], [("", None)], [("", "stop")], [], []]
 
+    async def test_do_not_end_a_stream_before_min_tokens(self, app: Litestar) -> None:
+        request = {"prompt": "x", "stop": ["i"], "min_tokens": 2}
+        state, texts = None, []
+        for token_id in (104, 105, 104, 105):
+            chunk = generated({"index": 0, "token_ids": [token_id]})
+            told = {"stream": True, "generate_chunk": chunk, "stream_state": state, "completion_request": request}
+            body = await ok(app, DERENDER_COMPLETIONS, told)
+            state = body["stream_state"]
+            texts += [(one["text"], one["finish_reason"]) for one in body["chunk"]["choices"]]
+        assert texts == [("h", None), ("i", None), ("h", None), ("", "stop")]
+
 
 class TestAChunk:
     async def test_of_a_conversation_has_the_shape_that_vllm_gives_it(self, app: Litestar) -> None:

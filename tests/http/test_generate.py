@@ -181,6 +181,14 @@ class TestScores:
             },
         ]
 
+    async def test_of_the_prompt_come_with_each_choice_of_a_stream(self) -> None:
+        scored = TokenDelta([104], prompt_logprobs=LogprobColumns(1, [98], [-0.5], [2]))
+        sampling = {"n": 2, "temperature": 1.0, "prompt_logprobs": 0}
+        body = asked(sampling, stream=True, return_token_ids=True)
+        told = chunks(await post(app_of([scored]), GENERATE, body))
+        assert ["prompt_logprobs" in chunk for chunk in told] == [True, True]
+        assert ["prompt_token_ids" in chunk for chunk in told] == [True, False]
+
     @pytest.mark.parametrize(("flag", "shown"), [(False, ["h", "x"]), (True, ["token_id:104", "token_id:120"])])
     async def test_beside_a_text_are_those_of_chat(self, flag: bool, shown: list[str]) -> None:
         app = app_of(steps(104, alternatives=(120, 240)), flag=flag)
