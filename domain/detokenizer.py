@@ -100,8 +100,7 @@ class Detokenizer(TokenReader):
         token_ids = delta.token_ids
         pieces = [self._piece_of(token_id) for token_id in token_ids]
         shown = [not (self._hides_special and piece.is_special) for piece in pieces]
-        stopped = delta.finish_reason is FinishReason.STOP and not isinstance(delta.stop_reason, str)
-        if pieces and stopped and not self._include_stop:
+        if pieces and delta.finish_reason is FinishReason.STOP and not self._include_stop:
             shown[-1] = False  # the token that stopped it
 
         text, kept = self._show(pieces, shown)

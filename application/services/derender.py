@@ -17,7 +17,7 @@ from application.services.prepare import Prepare
 from application.services.response import OutputStart, ResponseStage
 from domain.detokenizer import Detokenizer, ReadingState
 from domain.errors import RequestError
-from domain.generation import TextDelta, TokenDelta, TokenUsage
+from domain.generation import TextDelta, TokenDelta, TokenUsage, joined
 from domain.logprobs import WHOLE_VOCABULARY
 from domain.prompt import Prompt, check_in_vocabulary
 
@@ -120,8 +120,8 @@ class Derender:
     async def _chunk(self, request: TextRequest, replay: Replay, prompt: Prompt, state: ReadingState | None) -> Chunk:
         choices, reader = self._open(request, [replay], [prompt], state)
         await choices.start()
-        _, delta = await anext(choices)
-        return Chunk(choices, delta, reader.state)
+        deltas = [delta async for _, delta in choices]
+        return Chunk(choices, joined(deltas), reader.state)
 
     def _open(
         self, request: TextRequest, replays: Sequence[Replay], prompts: Sequence[Prompt], state: ReadingState | None
@@ -143,7 +143,7 @@ class Derender:
                 reader = self._stage.reader(start, sampling, output)
                 if state is not None:
                     reader.resume(state)
-                generation = self._stage.choice(start, reader, output, Recorded(delta), Uncounted())
+                generation = self._stage.choice(start, reader, output, Recorded(*_steps(delta)), Uncounted())
                 if replay.prompt_tokens is not None:
                     generation.prompt_tokens = replay.prompt_tokens
                 choices.add(generation)
@@ -156,6 +156,14 @@ class Derender:
                 message = f"{param}: {len(token_ids)} tokens are more than the model's context, {self._max_model_len}."
                 raise NotGeneratedHere(message, param)
             check_in_vocabulary(param, token_ids, self._limits.vocab_size)
+
+
+def _steps(delta: TokenDelta) -> list[TokenDelta]:
+    """No token stopped what a stop string did: all of them are text, and the string is looked for in it."""
+    if not isinstance(delta.stop_reason, str):
+        return [delta]
+    tokens = replace(delta, finish_reason=None, stop_reason=None)
+    return [tokens, TokenDelta([], finish_reason=delta.finish_reason, stop_reason=delta.stop_reason)]
 
 
 def _differ(told: Sequence[int] | None, prompt: Prompt) -> bool:

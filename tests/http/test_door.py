@@ -77,7 +77,7 @@ class TestKeys:
     async def test_operators_need_none(self, path: str) -> None:
         assert (await get(server("--api-key", "k"), path)).status_code == 200
 
-    @pytest.mark.parametrize("path", ["/v1/nothing", "/v2/rerank", "/inference/v1/generate", "/v1", "/v10"])
+    @pytest.mark.parametrize("path", ["/v1/nothing", "/v2/rerank", "/inference/v1/nothing", "/v1", "/v10"])
     async def test_what_is_guarded_is_not_told_to_be_there_or_not(self, path: str) -> None:
         app = server("--api-key", "k")
         assert (await get(app, path)).status_code == 401

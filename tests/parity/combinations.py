@@ -55,6 +55,7 @@ OF_BOTH: Sequence[Mapping[str, Any]] = (
     {"response_format": {"type": "json_object"}, "structured_outputs": {"disable_any_whitespace": True}},
     {"response_format": {"type": "json_object"}, "structured_outputs": {"json_object": True}},
     {"response_format": {"type": "json_object"}, "n": 2, "temperature": 1},
+    {"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}, "structured_outputs": {"regex": "a"}},
     {"vllm_xargs": {"a": 1}, "kv_transfer_params": {"b": 2}, "ec_transfer_params": {"c": 3}},
     {"cache_salt": "salt", "priority": 5, "session_id": "one", "user": "two"},
     {"vllm_xargs": {"session_id": "three"}},
@@ -118,6 +119,13 @@ OF_COMPLETIONS: Sequence[Mapping[str, Any]] = (
     {"max_completion_tokens": 2},
     {"messages": [{"role": "user", "content": "So"}]},
     {"truncate_prompt_tokens": 3, "return_token_ids": True},
+    {"truncate_prompt_tokens": 2, "truncation_side": "left", "add_special_tokens": False, "echo": True},
+    {"prompt": [496, 320, 350], "truncate_prompt_tokens": 2, "echo": True},
+    {"echo": True, "logprobs": 1, "prompt_logprobs": 3},
+    {"echo": True, "logprobs": 3, "prompt_logprobs": 1},
+    {"prompt": [259, 239, 234, 320], "echo": True, "logprobs": 1},
+    {"prompt": [259, 239, 234, 320], "prompt_logprobs": 1, "return_token_ids": True},
+    {"prompt": [259, 239, 496], "echo": True, "logprobs": 0},
 )
 OF_CHAT: Sequence[Mapping[str, Any]] = (
     {"messages": TURNS, "echo": True},

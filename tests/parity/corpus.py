@@ -8,9 +8,10 @@ from tests.parity.case import CHAT, COMPLETIONS, Case, Kind
 from tests.parity.combinations import combinations
 from tests.parity.fields import OF_CHAT, OF_COMPLETIONS, SAMPLING, TAKEN_FOR, WRONG, Field
 
+PROMPT_TEXT = "The cat sat"
 PLAIN = {
-    COMPLETIONS: {"prompt": "The cat sat", "max_tokens": 5},
-    CHAT: {"messages": [{"role": "user", "content": "The cat sat"}]},
+    COMPLETIONS: {"prompt": PROMPT_TEXT, "max_tokens": 5},
+    CHAT: {"messages": [{"role": "user", "content": PROMPT_TEXT}]},
 }
 """What each case is asked beside: the smallest request, of a few tokens."""
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tests.parity.case import Case, Kind
-from tests.parity.deviations import REFUSED
+from tests.parity.refusals import REFUSED
 
 KINDS = (Kind.DEFAULT, Kind.NULL, Kind.EDGE, Kind.ERROR, Kind.WRONG_TYPE)
 

@@ -9,73 +9,19 @@ from itertools import accumulate
 
 from tests.parity.answers import Answer
 from tests.parity.comparison import answer_differences
+from tests.parity.corpus import PROMPT_TEXT
 from tests.parity.engine import BEGIN_ID
 from tests.parity.model import BEGIN
 from tests.parity.pair import Pair
+from tests.parity.refusals import REFUSALS, names_the_field
 from tests.real_engine import deviations as of_tokens
 from tests.real_engine.parity import Difference
 from tests.real_engine.readings import Reading
 
-REFUSED = ("tools", "tool_choice", "prompt_embeds", "use_beam_search", "watermarking", "suffix")
-"""Fields that ask for what is not served."""
-
-OF_THE_OTHER = ("top_logprobs", "max_completion_tokens", "messages", "prompt")
-"""Fields that only the other endpoint has."""
-
-NOT_SERVED = "not served"
-"""No row: the list in the README."""
-
-
-def type_is_one(difference: Difference, pair: Pair) -> bool:
-    return difference.path == ("error", "type") and (difference.ours, difference.theirs) == (
-        "BadRequestError",
-        "Bad Request",
-    )
-
-
-def param_is_the_field(difference: Difference, pair: Pair) -> bool:
-    """Ours is the bare name of a field that the case is about. Theirs has none, or has it as a path."""
-    if difference.path != ("error", "param") or difference.ours not in pair.case.fields:
-        return False
-    theirs = difference.theirs
-    return theirs is None or theirs.removeprefix("body.").split(".")[0] == difference.ours
-
-
-def param_of_a_long_prompt(difference: Difference, pair: Pair) -> bool:
-    field = "messages" if pair.case.is_chat else "prompt"
-    return difference[:2] == (("error", "param"), field) and (
-        difference.theirs in ("input_tokens", "input_text", "max_tokens")
-    )
-
-
-def param_of_max_completion_tokens(difference: Difference, pair: Pair) -> bool:
-    return difference == (("error", "param"), "max_completion_tokens", "max_tokens") and (
-        pair.asked["max_completion_tokens"] < 1
-    )
-
-
-def param_of_alternatives(difference: Difference, pair: Pair) -> bool:
-    """More than the server allows."""
-    return pair.case.is_chat and difference == (("error", "param"), "top_logprobs", "logprobs")
-
-
-def refusal_is_a_status(difference: Difference, pair: Pair) -> bool:
-    """Of a stream, before it begins; theirs is a frame."""
-    if not (pair.case.streams and pair.ours.status == 400 and pair.theirs.status == 200 and pair.theirs.error):
-        return False
-    return pair.theirs.error["code"] == 400 and difference.path in (("status",), ("headers", "content-type"))
-
-
-def failure_is_a_refusal(difference: Difference, pair: Pair) -> bool:
-    """400 by the field's name, where theirs is a 500."""
-    is_named = pair.ours.error is not None and pair.ours.error["param"] in pair.case.fields
-    failed = pair.theirs.status == 500 or (pair.theirs.error or {}).get("code") == 500
-    return pair.ours.status == 400 and is_named and failed
-
 
 def type_is_strict(difference: Difference, pair: Pair) -> bool:
     """400 by the field's name, where theirs takes the value for one of the right type. That one is answered alike."""
-    if pair.case.meant is None or pair.ours.status != 400 or not _names_the_field(pair.ours, pair):
+    if pair.case.meant is None or pair.ours.status != 400 or not names_the_field(pair.ours, pair):
         return False
     return pair.probes.meant is not None and _is_alike(pair.probes.meant, pair)
 
@@ -87,32 +33,28 @@ def null_is_absent(difference: Difference, pair: Pair) -> bool:
     return pair.ours.status == 200 and not list(answer_differences(pair.ours, pair.probes.meant))
 
 
-def is_not_served(difference: Difference, pair: Pair) -> bool:
-    field = pair.case.fields[0]
-    said = f"{field} is not supported by this server yet."
-    return (
-        field in REFUSED
-        and pair.ours.status == 400
-        and pair.ours.error is not None
-        and ((pair.ours.error["param"], pair.ours.error["message"]) == (field, said))
-    )
-
-
-def is_of_the_other_endpoint(difference: Difference, pair: Pair) -> bool:
-    """Theirs is as if it had not been sent."""
-    field = pair.case.fields[0]
-    if field not in OF_THE_OTHER or pair.theirs.status != 200 or pair.ours.status != 400:
+def echo_is_what_is_left(difference: Difference, pair: Pair) -> bool:
+    """Of a prompt that was cut at its start. Theirs is all of it."""
+    if not (pair.asked.get("echo") and pair.asked.get("truncate_prompt_tokens")) or pair.read is None:
         return False
-    return _names_the_field(pair.ours, pair) and difference.path in STATUS
+    match difference.path:
+        case ("choices", int(index), "text"):
+            ours, theirs = difference.ours, difference.theirs
+        case ("chunks", str(index), "texts") if difference.ours[1:] == difference.theirs[1:]:
+            ours, theirs = difference.ours[0], difference.theirs[0]
+        case _:
+            return False
+    left = "".join(place.text for place in pair.read.readings[int(index)].prompt)
+    whole = PROMPT_TEXT
+    return whole.endswith(left) and ours.startswith(left) and theirs == whole + ours.removeprefix(left)
 
 
-def template_failures_have_an_id(difference: Difference, pair: Pair) -> bool:
-    """As any answer, where `--enable-request-id-headers` says so."""
-    return (
-        "chat_template" in pair.case.fields
-        and pair.ours.status == pair.theirs.status == 400
-        and (difference == (("headers", "(keys)"), ["content-type", "x-request-id"], ["content-type"]))
-    )
+def echoed_rows_are_as_wide_as_asked(difference: Difference, pair: Pair) -> bool:
+    """The engine is asked for the wider of both. Theirs is asked for `prompt_logprobs` only."""
+    if difference.path != ("asked", 0, "sampling_params", "prompt_logprobs") or not pair.asked.get("echo"):
+        return False
+    wanted = pair.asked["logprobs"], pair.asked["prompt_logprobs"]
+    return (difference.ours, difference.theirs) == (max(wanted), wanted[1])
 
 
 def offsets_are_the_tokenizers(difference: Difference, pair: Pair) -> bool:
@@ -200,22 +142,12 @@ def special_tokens_are_cut(difference: Difference, pair: Pair) -> bool:
     )
 
 
-STATUS = (("status",), ("error",), ("headers", "content-type"))
-"""Where one answers and the other refuses."""
-
 DEVIATIONS: Mapping[str, Callable[[Difference, Pair], bool]] = {
-    "type of a 400": type_is_one,
-    "`param` of a 400": param_is_the_field,
-    "too long a prompt": param_of_a_long_prompt,
-    "`max_completion_tokens` below 1": param_of_max_completion_tokens,
-    "more `top_logprobs` than the server allows": param_of_alternatives,
-    "refusals by the engine, streamed": refusal_is_a_status,
-    "a request that vLLM fails over, such as `structured_outputs: 5`": failure_is_a_refusal,
+    **REFUSALS,
     "types in a body": type_is_strict,
     "null for a field": null_is_absent,
-    NOT_SERVED: is_not_served,
-    "fields of the other endpoint, such as `top_logprobs` of completions": is_of_the_other_endpoint,
-    "a template that fails, with `--enable-request-id-headers`": template_failures_have_an_id,
+    "`echo` of a truncated prompt": echo_is_what_is_left,
+    "`prompt_logprobs` beside `echo` with other `logprobs`": echoed_rows_are_as_wide_as_asked,
     "`echo` of a text whose tokens do not read as it": offsets_are_the_tokenizers,
     "`echo` with `return_token_ids`": echo_stays_with_token_ids,
     "`echo`, streamed, with `top_logprobs`": streamed_echo_is_not_scored,
@@ -244,10 +176,6 @@ def _streamed_reading(difference: Difference, pair: Pair) -> Reading | None:
             texts = "".join(difference.ours), "".join(difference.theirs)
             return reading if texts == (reading.text, reading.their_text) and texts[0] != texts[1] else None
     return None
-
-
-def _names_the_field(answer: Answer, pair: Pair) -> bool:
-    return answer.error is not None and answer.error["param"] in pair.case.fields
 
 
 def _is_alike(ours: Answer, pair: Pair) -> bool:

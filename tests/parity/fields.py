@@ -41,9 +41,14 @@ SCHEMA = {"type": "object", "properties": {"cat": {"type": "integer"}}, "require
 TAG = {"begin": "<a>", "schema": SCHEMA, "end": "</a>"}
 STRUCTURES = {"type": "structural_tag", "structures": [TAG], "triggers": ["<a>"]}
 TAG_FORMAT = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA}}
-DEEP: Any = {"a": 1}
-for _ in range(8):
-    DEEP = {"a": DEEP}
+
+
+def nested(levels: int) -> Any:
+    """An object within an object, and so on."""
+    return {"a": nested(levels - 1) if levels > 1 else 1}
+
+
+DEEP, TOO_DEEP = nested(9), nested(70)
 
 SAMPLING = (
     Field("model", "text", None, ["small", ""], ["other"]),
@@ -196,10 +201,12 @@ SAMPLING = (
         "object",
         None,
         [{}, {"a": 1, "b": "x", "c": 0.5, "d": [1, "x", 0.5]}, {"a": []}, {"a": LARGEST}],
-        [{"a": None}, {"a": {}}, {"a": [[1]]}, {"a": [None]}],
+        [{"a": None}, {"a": {}}, {"a": [[1]]}, {"a": [None]}, {"a": 2**65}],
     ),
-    Field("kv_transfer_params", "object", None, [{}, {"a": 1, "b": None}, {"do_remote_decode": True}, DEEP]),
-    Field("ec_transfer_params", "object", None, [{}, {"a": [1, {"b": "c"}]}]),
+    Field(
+        "kv_transfer_params", "object", None, [{}, {"a": 1, "b": None}, {"do_remote_decode": True}, DEEP], [TOO_DEEP]
+    ),
+    Field("ec_transfer_params", "object", None, [{}, {"a": [1, {"b": "c"}]}], [TOO_DEEP]),
     Field("request_id", "text", None, ["one", "", "with spaces and ü", "a" * 200]),
     Field("user", "text", None, ["someone", ""]),
     Field("length_penalty", "number", 1, [0.5, 2]),
@@ -262,7 +269,12 @@ OF_COMPLETIONS = (
     Field("suffix", "text", None, ["end", ""]),
     Field("prompt_embeds", "text", None, (), ["AAAA"]),
     Field(
-        "logprob_token_ids", "ids", None, [[320], [320, 351, 501], [2, 0]], [[502], [-1], [320] * 129], {"logprobs": 1}
+        "logprob_token_ids",
+        "ids",
+        None,
+        [[320], [320, 351, 501], [2, 0]],
+        [[], [502], [-1], [320] * 129],
+        {"logprobs": 1},
     ),
 )
 OF_CHAT = (
@@ -314,7 +326,7 @@ OF_CHAT = (
         "ids",
         None,
         [[320], [320, 351, 501], [2, 0]],
-        [[502], [-1], [320] * 129],
+        [[], [502], [-1], [320] * 129],
         {"logprobs": True},
     ),
     Field("echo", "boolean", False, [True]),

@@ -11,7 +11,8 @@ from tests.parity.answers import Recorded, read_reference
 from tests.parity.compared import Compared, changed, compare
 from tests.parity.corpus import CORPUS
 from tests.parity.coverage import missing
-from tests.parity.deviations import DEVIATIONS, NOT_SERVED
+from tests.parity.deviations import DEVIATIONS
+from tests.parity.refusals import NOT_SERVED
 
 COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
 LONGEST_MESSAGE = 250
@@ -61,3 +62,11 @@ def test_refusals_are_short_and_name_the_field(compared: Sequence[Compared]) -> 
 def test_every_deviation_is_a_row() -> None:
     rows = {line.split("|")[1].strip() for line in COMPATIBILITY.read_text().splitlines() if line.startswith("|")}
     assert not DEVIATIONS.keys() - rows - {NOT_SERVED}
+
+
+def test_the_counts_in_the_docs(compared: Sequence[Compared], reference: tuple[Mapping[str, Any], Any]) -> None:
+    text = " ".join(COMPATIBILITY.read_text().split())
+    fields = [len(names) for names in reference[0]["fields"].values()]
+    assert f"{len(compared):,} requests, {sum(each.case.streams for each in compared):,} of them streamed" in text
+    assert f"{sum(len(each.differences) for each in compared):,} values, chunks and engine requests differ" in text
+    assert "All {} fields of its schema for completions and all {} for chat".format(*fields) in text
