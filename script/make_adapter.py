@@ -1,6 +1,6 @@
 """Writes a small random LoRA adapter for a model folder, in peft's layout: the same each time, and no good at anything.
 
-Its weights are large enough for some greedy answers to be others, and small enough for all to stay text.
+Its weights are large enough for greedy answers to be others, and small enough for them to stay text.
 
 usage: make_adapter.py MODEL FOLDER
 """
@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 RANK = 8
 ALPHA = 16
 MODULES = ("q_proj", "v_proj")
-SCALE = 0.02
+SCALE = 0.05
 """Standard deviation of each weight."""
 
 

@@ -16,13 +16,18 @@ Json = dict[str, Any]
 class Asker:
     """A client of one server. It asks one question at a time. Whoever makes it closes it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **fields: Any) -> None:
+        """Every question has these fields, whatever it says itself."""
+        self._fields = fields
         self._client = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=120, trust_env=False
         )
 
     def get(self, path: str) -> Json:
         return self._client.get(path).raise_for_status().json()
+
+    def post(self, path: str, body: Json) -> httpx.Response:
+        return self._client.post(path, json=body)
 
     def ask(self, question: Question) -> Json:
         """The whole answer."""
@@ -41,7 +46,7 @@ class Asker:
         self._client.close()
 
     def _post(self, question: Question, fields: Json) -> httpx.Response:
-        reply = self._client.post(question.path, json={**question.body, **fields})
+        reply = self.post(question.path, {**question.body, **self._fields, **fields})
         assert reply.status_code == 200, f"{question.name}: {reply.status_code} {reply.text}"
         return reply
 
