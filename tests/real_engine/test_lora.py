@@ -49,7 +49,7 @@ class TestAdapter(Serves):
     to_show_ids: ClassVar[Json] = {"return_tokens_as_token_ids": True}
     models: ClassVar[list[str]] = [MODEL, ADAPTER]
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def asker(self, by_name: Asker) -> Asker:
         return by_name
 
