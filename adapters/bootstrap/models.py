@@ -13,6 +13,7 @@ from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.jinja_chat.renderer import JinjaChat, TemplateTokenizer
 from adapters.outbound.jinja_chat.template import read_chat_template
+from adapters.outbound.llamacpp_engine.model import GgufModel
 from application.model import ModelDefaults, ModelLimits
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
@@ -29,6 +30,8 @@ class Model(Struct, frozen=True, kw_only=True):
     limits: ModelLimits
     is_bytes: bool = False
     """Whether there is no model at all, and the vocabulary is that of bytes."""
+    weights: GgufModel | None = None
+    """The model itself, where it runs in this process."""
 
 
 def load_model(settings: ModelSettings) -> Model:
@@ -65,7 +68,7 @@ def load_model(settings: ModelSettings) -> Model:
         root=settings.model,
         names=settings.served_model_names,
         tokenizer=tokenizer,
-        chat_renderer=_chat_renderer(loaded, settings),
+        chat_renderer=chat_renderer(loaded, settings),
         defaults=structs.replace(
             facts.defaults,
             chat_template_kwargs=settings.default_chat_template_kwargs or {},
@@ -77,6 +80,7 @@ def load_model(settings: ModelSettings) -> Model:
     )
 
 
-def _chat_renderer(loaded: TemplateTokenizer, settings: ModelSettings) -> JinjaChat:
+def chat_renderer(loaded: TemplateTokenizer, settings: ModelSettings) -> JinjaChat:
+    """Raises ChatTemplateNotLoadable."""
     template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
     return JinjaChat(loaded, template, settings.chat_template_content_format)

@@ -29,8 +29,8 @@ GROUPS: dict[Group, str] = {
     "access": "who may ask, and from which pages",
     "answers": "what answers tell",
     "model": "what is served",
-    "engine": "the vLLM engine that generates",
-    "mock": "an engine that needs no model and no vLLM",
+    "engine": "what generates",
+    "mock": "an engine that needs no model",
     "vLLM hands over": "what `vllm serve` gives the frontend it starts",
 }
 
@@ -59,7 +59,7 @@ class Flag(Struct, frozen=True, kw_only=True):
     required: bool = False
     for_engine: bool = False
     """An engine started here is given it too."""
-    needs: Literal["", "MODEL", "mock", "vllm", "engine started here"] = ""
+    needs: Literal["", "MODEL", "model folder", "mock", "vllm", "engine started here", "engine run here"] = ""
     """What must be in use for the flag to mean anything."""
 
     @property
@@ -202,7 +202,7 @@ SHARED = (
         kind=text("MODEL"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="where the tokenizer is, if not with the model",
     ),
     Flag(
@@ -210,7 +210,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="the model's branch, tag or commit on the hub",
     ),
     Flag(
@@ -218,7 +218,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="the tokenizer's branch, tag or commit on the hub",
     ),
     Flag(
@@ -226,7 +226,7 @@ SHARED = (
         kind=SWITCH,
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="run code that comes with the model",
     ),
     Flag(
@@ -234,7 +234,7 @@ SHARED = (
         kind=text("SOURCE"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="where sampling defaults come from: auto (the model), vllm (neutral ones) or a folder",
     ),
     Flag(
@@ -242,7 +242,7 @@ SHARED = (
         kind=OBJECT,
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help='sampling defaults that win over those, such as {"temperature": 0.5}',
     ),
     Flag(

@@ -71,6 +71,12 @@ class LlamaCppEngine(EngineCore):
         """Takes the context over. Of the running event loop."""
         self._max_model_len = max_model_len
         self._version = version()
+        trained = "" if max_model_len == model.trained_length else f" of {model.trained_length} trained for"
+        self.description = (
+            f"{self._version}: {max_num_seqs} requests at a time, each of at most {max_model_len} tokens{trained}, "
+            f"on {available_threads()} threads"
+        )
+        """For people."""
         scheduler = Scheduler(
             context, slots=max_num_seqs, prompt_tokens=PROMPT_TOKENS, reuses_prefixes=model.reuses_prefixes
         )
