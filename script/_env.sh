@@ -17,14 +17,17 @@ usable_python() {
 sys.exit(sys.version_info[0] != 3 or str(sys.version_info[1]) not in sys.argv[1:])' "$@" >/dev/null 2>&1
 }
 
-# find_python MINOR... : prints the first command that is usable, tried in the order given.
+# find_python MINOR... : prints the first command that is usable, tried in the order given. pyenv's own versions count
+# even where its shims do not run.
 find_python() {
-  local minor
+  local minor candidate
   for minor in "$@"; do
-    if usable_python "python3.$minor" "$minor"; then
-      command -v "python3.$minor"
-      return
-    fi
+    for candidate in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"3.$minor".*/bin/"python3.$minor"; do
+      if usable_python "$candidate" "$minor"; then
+        command -v "$candidate"
+        return
+      fi
+    done
   done
   if usable_python python3 "$@"; then
     command -v python3
@@ -49,7 +52,8 @@ ensure_northbound() {
       # pip knows dependency groups from 25.1 on
       "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
     fi
-    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable . --group dev)
+    # the extra is empty before Python 3.12
+    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' --group dev)
     printf '%s\n' "$stamp" >"$venv/.northbound-stamp"
   fi
   exec 8>&-
