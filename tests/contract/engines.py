@@ -96,7 +96,9 @@ async def open_engine(
             yield Mock(mock)
             await mock.aclose()
         case "llamacpp":
-            async with open_llamacpp(weights(), max_num_seqs=4 if step_seconds < 1 else 1) as llamacpp:
+            async with open_llamacpp(
+                weights(), max_model_len=8192, max_num_seqs=2 if step_seconds < 1 else 1
+            ) as llamacpp:
                 if step_seconds >= 1:  # it cannot be slowed down, but be busy with others
                     await llamacpp.submit(ENDLESS)
                 yield LlamaCpp(llamacpp)

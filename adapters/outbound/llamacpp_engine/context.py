@@ -11,8 +11,8 @@ from domain.errors import EngineFailure
 
 Logits = NDArray[np.float32]
 
-NO_ROOM: Final = "could not find a KV slot"
-"""How inferna says that a batch does not fit beside what is in memory."""
+MEMORY_UNIT: Final = 256
+"""llama.cpp rounds up to so many tokens."""
 
 
 class ContextNotAvailable(EngineFailure):
@@ -31,41 +31,37 @@ class Entry(NamedTuple):
 
 
 class DecodingContext:
-    """llama.cpp's context: a memory of `cells` tokens that all sequences share. Of one thread at a time."""
+    """llama.cpp's context: a memory of so many tokens for each sequence. Of one thread at a time."""
 
-    def __init__(self, model: GgufModel, *, sequences: int, cells: int, batch_tokens: int, threads: int) -> None:
+    def __init__(self, model: GgufModel, *, sequences: int, length: int, batch_tokens: int, threads: int) -> None:
         """`batch_tokens` is the most that a step computes. Takes a moment: the memory is filled.
 
         Raises ContextNotAvailable."""
         library = model.library
         params = library.LlamaContextParams()
-        params.n_ctx = cells
+        params.n_ctx = sequences * (-length // MEMORY_UNIT * -MEMORY_UNIT)
         params.n_seq_max = sequences
         params.n_batch = params.n_ubatch = batch_tokens
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = True  # sequences that begin alike share what they have in common
+        # in a memory that they shared, sequences would have an influence on the last digits of each other's logits
+        params.kv_unified = False
         try:
             self._native: Any = library.LlamaContext(model.native, params, verbose=False)
         except Exception as error:
-            raise ContextNotAvailable(f"llama.cpp has no room for a context of {cells} tokens: {error}") from error
+            message = f"llama.cpp has no room for {sequences} requests of {length} tokens: {error}"
+            raise ContextNotAvailable(message) from error
         self._batch: Any = library.LlamaBatch(n_tokens=batch_tokens, embd=0, n_seq_max=1, verbose=False)
         self._reader = _LogitsReader()
         self._read: Any = library.LlamaSampler()
         self._read.add_custom(self._reader)
 
-    def decode(self, entries: Sequence[Entry]) -> bool:
-        """One step. False if there is no room for it, in which case nothing happened."""
+    def decode(self, entries: Sequence[Entry]) -> None:
+        """One step."""
         batch = self._batch
         batch.clear()
         for token_id, position, sequence, is_scored in entries:
             batch.add(token_id, position, [sequence], is_scored)
-        try:
-            self._native.decode(batch)
-        except ValueError as error:
-            if NO_ROOM in str(error):
-                return False
-            raise
-        return True
+        self._native.decode(batch)
 
     def logits(self, index: int) -> Logits:
         """Behind the entry of that index in the last step, for the whole vocabulary."""
@@ -81,9 +77,9 @@ class DecodingContext:
         """What is known of a sequence from a position on."""
         self._native.memory_seq_rm(sequence, start, -1)
 
-    def share(self, source: int, target: int, end: int) -> None:
-        """Begin an empty sequence with what is known of another up to a position."""
-        self._native.memory_seq_cp(source, target, 0, end)
+    def copy(self, source: int, target: int) -> None:
+        """Make an empty sequence the same as another."""
+        self._native.memory_seq_cp(source, target, 0, -1)
 
     def close(self) -> None:
         """Let go of everything. May be called again."""

@@ -13,7 +13,7 @@ def is_last(outcome: Outcome) -> bool:
 
 
 class Decoding:
-    """Its tokens, and how many of them the context has computed."""
+    """Its tokens, and how the next is chosen."""
 
     slot: int
     """Which of the context's sequences it has, while it runs."""
@@ -31,21 +31,15 @@ class Decoding:
         self.token_ids = list(request.prompt_token_ids)
         """The prompt and, behind it, the output."""
         self.output: list[int] = []
-        self.computed = 0
-        """How many of `token_ids` are in the context's memory."""
         self.scheduled_at: float | None = None
         self.cached_tokens = 0
-        """Of the prompt: taken over from others when it was taken up first."""
+        """Of the prompt: those that were computed already."""
         self.prompt_rows: list[Row] = []
         self.is_cancelled = False
+        """Set by another thread."""
         self._eos = None if sampling.ignore_eos else sampling.eos_token_id
         self._stop = frozenset(sampling.stop_token_ids)
         self._limit = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
-
-    @property
-    def remaining(self) -> int:
-        """Tokens to compute before the next one can be chosen."""
-        return len(self.token_ids) - self.computed
 
     @property
     def scores_prompt(self) -> bool:

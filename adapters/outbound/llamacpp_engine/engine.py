@@ -26,11 +26,8 @@ PROMPT_TOKENS: Final = 128
 
 MAX_NUM_SEQS: Final = 4
 
-LONGEST_BY_DEFAULT: Final = 8192
-"""A context's memory is taken at once, and models are trained for more than a laptop has."""
-
-SHARED_CELLS: Final = 16384
-"""Tokens that all requests together have room for, at least. When they take more, the youngest waits."""
+LONGEST_BY_DEFAULT: Final = 4096
+"""The memory for all of them is taken at once, and models are trained for more than a laptop has."""
 
 
 class NotSupported(RequestError):
@@ -48,7 +45,7 @@ async def open_llamacpp(
         DecodingContext,
         model,
         sequences=max_num_seqs,
-        cells=max(max_model_len, SHARED_CELLS),
+        length=max_model_len,
         batch_tokens=PROMPT_TOKENS + max_num_seqs,
         threads=available_threads(),
     )

@@ -1,9 +1,12 @@
 """Which requests run, in which of the context's sequences, and what the next step computes of each."""
 
 from bisect import insort
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from adapters.outbound.llamacpp_engine.decoding import Decoding
+
+WORTH_COPYING: Final = 64
+"""Tokens in common from which on it is cheaper to copy another sequence, which is done as a whole, than to compute."""
 
 
 class Memory(Protocol):
@@ -11,7 +14,7 @@ class Memory(Protocol):
 
     def forget(self, sequence: int, start: int = 0) -> None: ...
 
-    def share(self, source: int, target: int, end: int) -> None: ...
+    def copy(self, source: int, target: int) -> None: ...
 
 
 class Part(NamedTuple):
@@ -23,19 +26,18 @@ class Part(NamedTuple):
 
 
 class Slot:
-    """One of the context's sequences. What a request leaves in it is kept until somebody needs the place."""
+    """One of the context's sequences. What a request leaves in it is kept until the place is needed."""
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.decoding: Decoding | None = None
+        self.is_free = True
         self.token_ids: list[int] = []
+        """Of whom it is, or was last."""
+        self.computed = 0
+        """How many of them are in memory."""
         self.salt: str | None = None
-        self.used = 0
-        """When it was last let go of: a count."""
-
-    def known(self) -> int:
-        """How many of its tokens are computed."""
-        return len(self.token_ids) if self.decoding is None else self.decoding.computed
+        self.last_used = 0
+        """A count: higher is later."""
 
 
 class Scheduler:
@@ -51,38 +53,33 @@ class Scheduler:
         self._waiting: list[tuple[int, int, Decoding]] = []
         self._running: list[Decoding] = []
         self._arrivals = 0
-        self._releases = 0
-        self._is_crowded = False
-        """One was put back for want of room, so none is taken up until another has ended."""
+        self._uses = 0
 
     @property
     def has_work(self) -> bool:
         return bool(self._waiting or self._running)
-
-    def everyone(self) -> list[Decoding]:
-        return [*self._running, *(waiting for _, _, waiting in self._waiting)]
 
     def add(self, decoding: Decoding) -> None:
         self._arrivals += 1
         insort(self._waiting, (decoding.request.priority, self._arrivals, decoding), key=lambda entry: entry[:2])
 
     def remove(self, decoding: Decoding) -> None:
-        """It is over."""
+        """It is over, or was called off; which may be said twice."""
         self._waiting = [entry for entry in self._waiting if entry[2] is not decoding]
         if decoding in self._running:
             self._running.remove(decoding)
-            self._release(decoding)
-            self._is_crowded = False
+            self._slots[decoding.slot].is_free = True
 
     def admit(self) -> list[Decoding]:
         """Take up who waits, as far as there are places; gives those that were."""
-        taken = []
-        while self._waiting and (not self._is_crowded or not self._running):
-            free = [slot for slot in self._slots if slot.decoding is None]
-            if not free:
+        taken: list[Decoding] = []
+        while self._waiting and (free := [slot for slot in self._slots if slot.is_free]):
+            decoding = self._waiting[0][2]
+            reuses = self._reuses_prefixes and decoding.sampling.prompt_logprobs is None
+            if reuses and self._will_be_known(decoding):
                 break
-            _, _, decoding = self._waiting.pop(0)
-            self._place(decoding, free)
+            self._place(decoding, free, self._known(decoding) if reuses else {})
+            del self._waiting[0]
             self._running.append(decoding)
             taken.append(decoding)
         return taken
@@ -92,65 +89,54 @@ class Scheduler:
         left = self._prompt_tokens
         parts = []
         for decoding in self._running:
-            count = decoding.remaining
-            if count > 1:
-                count = min(count, left)
-                left -= count
-            if count:
-                parts.append(Part(decoding, decoding.computed, count))
+            tokens = len(decoding.token_ids) - self._slots[decoding.slot].computed
+            if tokens > 1:
+                tokens = min(tokens, left)
+                left -= tokens
+            if tokens:
+                parts.append(Part(decoding, self._slots[decoding.slot].computed, tokens))
         return parts
 
-    def make_room(self) -> bool:
-        """Give up what was left longest ago, else put back the youngest running request, to be computed anew. False
-        if there is but one."""
-        idle = [slot for slot in self._slots if slot.decoding is None and slot.token_ids]
-        if idle:
-            self._clear(min(idle, key=lambda slot: slot.used))
-            return True
-        if len(self._running) < 2:
-            return False
-        decoding = self._running.pop()
-        self._clear(self._release(decoding))
-        decoding.computed = 0
-        self._waiting.insert(0, (decoding.request.priority, 0, decoding))
-        self._is_crowded = True
-        return True
+    def advance(self, part: Part) -> bool:
+        """It is computed. Whether the next token can be chosen."""
+        slot = self._slots[part.decoding.slot]
+        slot.computed += part.tokens
+        return slot.computed == len(slot.token_ids)
 
-    def _place(self, decoding: Decoding, free: list[Slot]) -> None:
-        """Give it a sequence, the beginning of which is known if that of any is."""
-        known, source = 0, None
-        if self._reuses_prefixes and not decoding.scores_prompt:
-            known, source = self._longest_known(decoding)
-        slot = source if source in free else None
-        slot = slot or min(free, key=lambda slot: (bool(slot.token_ids), slot.used))
-        self._memory.forget(slot.index, known if slot is source else 0)
-        if known and source is not None and slot is not source:
-            self._memory.share(source.index, slot.index, known)
-        slot.decoding, slot.token_ids, slot.salt = decoding, decoding.token_ids, decoding.request.cache_salt
-        decoding.slot, decoding.computed = slot.index, known
+    def _known(self, decoding: Decoding) -> dict[int, int]:
+        """How many of its tokens each sequence begins with. At least one is left: the next is chosen behind it."""
+        most = len(decoding.token_ids) - 1
+        return {
+            slot.index: _common(slot.token_ids, decoding.token_ids, min(slot.computed, most))
+            for slot in self._slots
+            if slot.salt == decoding.request.cache_salt
+        }
 
-    def _longest_known(self, decoding: Decoding) -> tuple[int, Slot | None]:
-        """At least one token is left to compute: the next is chosen behind it."""
-        most, found = 0, None
-        for slot in self._slots:
-            if slot.salt == decoding.request.cache_salt:
-                known = min(slot.known(), len(decoding.token_ids) - 1)
-                common = _common(slot.token_ids, decoding.token_ids, known)
-                if common > most:
-                    most, found = common, slot
-        return most, found
+    def _will_be_known(self, decoding: Decoding) -> bool:
+        """Whether another request is about to compute what this one could then copy, such as the same prompt."""
+        known = max(self._known(decoding).values(), default=0)
+        most = len(decoding.token_ids) - 1
+        return any(
+            slot.salt == decoding.request.cache_salt
+            and _common(slot.token_ids, decoding.token_ids, min(len(slot.token_ids), most)) >= known + WORTH_COPYING
+            for slot in self._slots
+            if not slot.is_free
+        )
 
-    def _release(self, decoding: Decoding) -> Slot:
-        """Take its sequence from it, leaving in it what is computed."""
-        slot = self._slots[decoding.slot]
-        slot.decoding, slot.token_ids = None, decoding.token_ids[: decoding.computed]
-        self._releases += 1
-        slot.used = self._releases
-        return slot
-
-    def _clear(self, slot: Slot) -> None:
-        self._memory.forget(slot.index)
-        slot.token_ids = []
+    def _place(self, decoding: Decoding, free: list[Slot], known: dict[int, int]) -> None:
+        """Give it a sequence that begins as it does, or can be made to."""
+        slot = max(free, key=lambda slot: (known.get(slot.index, 0), -slot.last_used))
+        computed = known.get(slot.index, 0)
+        source = max(known, key=lambda index: known[index], default=slot.index)
+        if known.get(source, 0) >= computed + WORTH_COPYING:
+            self._memory.forget(slot.index)
+            self._memory.copy(source, slot.index)
+            computed = known[source]
+        self._memory.forget(slot.index, computed)
+        self._uses += 1
+        slot.is_free, slot.last_used = False, self._uses
+        slot.token_ids, slot.computed, slot.salt = decoding.token_ids, computed, decoding.request.cache_salt
+        decoding.slot, decoding.cached_tokens = slot.index, computed
 
 
 def _common(one: list[int], other: list[int], most: int) -> int:

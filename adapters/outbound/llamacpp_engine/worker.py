@@ -24,10 +24,6 @@ Outcomes = list[tuple[Decoding, Outcome]]
 """What came of one step."""
 
 
-class NoRoom(EngineFailure):
-    """The context holds no request as long as this one."""
-
-
 class Worker:
     """Owns the context. Requests and cancellations come in by a queue; what comes of a step goes to the event loop at
     once, for all requests."""
@@ -95,20 +91,15 @@ class Worker:
         for decoding in self._scheduler.admit():
             self._begin(decoding)
         parts = self._scheduler.plan()
-        while parts and not self._context.decode(_entries(parts)):
-            if not self._scheduler.make_room():
-                self._end(parts[0].decoding, NoRoom("The request does not fit into the context."))
-            parts = self._scheduler.plan()
+        if parts:
+            self._context.decode(_entries(parts))
         index = 0
         for part in parts:
             self._advance(part, index)
             index += part.tokens
 
     def _begin(self, decoding: Decoding) -> None:
-        if decoding.scheduled_at is not None:  # it was put back in between
-            return
         decoding.scheduled_at = time.monotonic()
-        decoding.cached_tokens = decoding.computed
         try:
             decoding.sampler = TokenSampler(
                 self._model,
@@ -123,14 +114,13 @@ class Worker:
     def _advance(self, part: Part, index: int) -> None:
         """What follows from a computed part, whose first entry in the step is `index`."""
         decoding = part.decoding
-        decoding.computed += part.tokens
         if decoding.scores_prompt:
             for position in range(part.start + 1, min(part.start + part.tokens + 1, decoding.prompt_length)):
                 logits = self._context.logits(index + position - part.start - 1)
                 decoding.prompt_rows.append(
                     row(logits, decoding.token_ids[position], decoding.sampling.prompt_logprobs or 0)
                 )
-        if not decoding.remaining:
+        if self._scheduler.advance(part):
             try:
                 self._sample(decoding, index + part.tokens - 1)
             except (ValueError, RuntimeError) as error:  # a grammar that has come to a dead end, for one
