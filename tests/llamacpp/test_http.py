@@ -1,7 +1,6 @@
 """The whole application over llama.cpp: the rule's matrix, rows that hold together, and what is refused."""
 
 from collections.abc import AsyncIterator
-from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from adapters.outbound.llamacpp_engine.tokenizer import GgufTokenizer
 from application.model import ModelDefaults
 from tests.http.answers import answer
 from tests.http.matrix import SHOWS_TOKEN_IDS
-from tests.http.serving import CHAT, COMPLETIONS, ENDPOINTS, application, by_endpoint, post, question, with_logprobs
+from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, post, question, with_logprobs
 
 FLAGS = (False, True)
 EMOJI = {"structured_outputs": {"choice": ["🎉é🐱"]}, "max_tokens": 20, "temperature": 0}
@@ -51,7 +50,8 @@ async def test_token_strings_are_as_the_rule_says(apps: dict[bool, Litestar], pa
 async def test_every_part_of_an_emoji_has_a_row_with_its_bytes(apps: dict[bool, Litestar], stream: bool) -> None:
     body = question(CHAT, "Say something.", stream=stream, **with_logprobs(CHAT, 2), **EMOJI)
     shown = answer(await post(apps[False], CHAT, body))
-    rows = shown.rows
+    assert shown.logprobs is not None
+    rows = shown.logprobs["content"]
     assert shown.text == PARTS.decode()
     assert b"".join(bytes(row["bytes"]) for row in rows[:-1]) == PARTS
     assert bytes(rows[-1]["bytes"]) == b"<|im_end|>"
@@ -78,8 +78,8 @@ async def test_a_prompt_alone_has_scores(apps: dict[bool, Litestar], path: str) 
     assert all(len(row) in (2, 3) for row in scores[1:])
 
 
-@pytest.mark.parametrize(("path", "stream"), product(ENDPOINTS, (False, True)))
-async def test_whole_and_streamed_answers_are_the_same(apps: dict[bool, Litestar], path: str, stream: bool) -> None:
+@by_endpoint
+async def test_whole_and_streamed_answers_are_the_same(apps: dict[bool, Litestar], path: str) -> None:
     body = question(path, "Tell me a story.", max_tokens=12, seed=5, temperature=1, **with_logprobs(path, 2))
     one = answer(await post(apps[False], path, body))
     other = answer(await post(apps[False], path, body | {"stream": True}))

@@ -22,8 +22,8 @@ from domain.generation import GenerationRequest
 from domain.sampling import SamplingParams
 
 PROMPT_TOKENS: Final = 63
-"""Of prompts in one step, so that those who generate meanwhile do not wait long. More is no faster on a CPU, and of 64 or
-more llama.cpp computes attention in another way: logits would depend on how prompts fall into steps."""
+"""Of prompts in one step, so that those who generate meanwhile do not wait long. More is no faster on a CPU, and from
+64 on llama.cpp computes attention in another way: logits would depend on how prompts fall into steps."""
 
 MAX_NUM_SEQS: Final = 4
 
