@@ -40,7 +40,7 @@ async def open_engine(settings: ServeSettings | FrontendSettings, model: Model) 
         chosen = {} if settings.max_num_seqs is None else {"max_num_seqs": settings.max_num_seqs}
         async with open_llamacpp(model.weights, max_model_len=settings.model.max_model_len, **chosen) as llamacpp:
             logger.info("%s", llamacpp.description)
-            yield OpenEngine(llamacpp, llamacpp.died)
+            yield OpenEngine(llamacpp, llamacpp, llamacpp.died)
     elif isinstance(settings, ServeSettings) and settings.engine == "mock":
         max_model_len = settings.model.max_model_len or MOCK_MAX_MODEL_LEN
         generator = DeterministicModel(

@@ -235,6 +235,8 @@ def test_an_engine_s_flag_needs_an_engine_to_give_it_to(refused: Refusals, words
             'm.gguf --override-generation-config {"top_k":1}',
             "--override-generation-config is of no use with a GGUF file",
         ),
+        ("m.gguf --enable-lora", "--enable-lora is of no use with --engine llamacpp"),
+        ("m.gguf --lora-modules a=b", "--lora-modules is of no use with --engine llamacpp"),
         ("m.gguf -dp 2", "--data-parallel-size is of no use with --engine llamacpp"),
         ("m.gguf --python /p", "--python is of no use with --engine llamacpp"),
         (

@@ -78,6 +78,10 @@ def test_an_id_that_the_vocabulary_lacks_reads_as_nothing(tokenizer: GgufTokeniz
     assert tokenizer.decode([lacking, 81, lacking]) == tokenizer.decode([81])
 
 
+def test_no_token_stands_for_more_than_the_longest(tokenizer: GgufTokenizer) -> None:
+    assert tokenizer.longest_entry == 162
+
+
 def test_half_a_surrogate_pair_is_no_failure(tokenizer: GgufTokenizer) -> None:
     whole = tokenizer.encode("the \ufffd dog", add_special_tokens=False)
     assert tokenizer.encode("the \ud83c dog", add_special_tokens=False) == whole

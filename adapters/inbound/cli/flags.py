@@ -59,7 +59,9 @@ class Flag(Struct, frozen=True, kw_only=True):
     required: bool = False
     for_engine: bool = False
     """An engine started here is given it too."""
-    needs: Literal["", "MODEL", "model folder", "mock", "vllm", "engine started here", "engine run here"] = ""
+    needs: Literal[
+        "", "MODEL", "model folder", "mock", "vllm", "adapters", "engine started here", "engine run here"
+    ] = ""
     """What must be in use for the flag to mean anything."""
 
     @property
@@ -298,6 +300,7 @@ SHARED = (
         kind=SWITCH,
         group="model",
         for_engine=True,
+        needs="adapters",
         help="have the engine take LoRA adapters",
     ),
     Flag(
@@ -305,6 +308,7 @@ SHARED = (
         kind=LORA_MODULES,
         group="model",
         many=True,
+        needs="adapters",
         help="adapters to load at the start, which requests name as their model; or in JSON, with base_model_name",
     ),
     Flag(

@@ -127,6 +127,7 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
         "model folder": settings.model.model is not None and settings.engine != "llamacpp",
         "mock": settings.engine == "mock",
         "vllm": settings.engine == "vllm",
+        "adapters": settings.engine != "llamacpp",
         "engine started here": settings.starts_engine,
         "engine run here": settings.starts_engine or settings.engine == "llamacpp",
     }

@@ -16,9 +16,11 @@ from adapters.outbound.llamacpp_engine.model import GgufModel
 from adapters.outbound.llamacpp_engine.scheduler import Scheduler
 from adapters.outbound.llamacpp_engine.stream import LlamaCppStream
 from adapters.outbound.llamacpp_engine.worker import Outcomes, Worker
+from application.ports.adapters import AdapterLoader, AdapterNotLoaded
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
+from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
 
 PROMPT_TOKENS: Final = 63
@@ -62,7 +64,7 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LlamaCppEngine(EngineCore):
+class LlamaCppEngine(EngineCore, AdapterLoader):
     """Requests are decoded together, step by step, in a thread of their own."""
 
     def __init__(self, model: GgufModel, context: DecodingContext, *, max_model_len: int, max_num_seqs: int) -> None:
@@ -108,6 +110,9 @@ class LlamaCppEngine(EngineCore):
         stream = self._streams[decoding] = LlamaCppStream(partial(self._abort, decoding))
         self._worker.submit(decoding)
         return stream
+
+    async def load_adapter(self, adapter: LoraAdapter, *, in_place: bool = False) -> None:  # noqa: ARG002
+        raise AdapterNotLoaded("LoRA adapters are not supported by the llama.cpp engine.")
 
     async def aclose(self) -> None:
         if self._is_closed:

@@ -23,12 +23,17 @@ class GgufTokenizer(Tokenizer):
             TokenPiece.of(vocab.token_to_piece_bytes(token_id, special=True), bool(vocab.get_attr(token_id) & special))
             for token_id in range(model.vocab_size)
         ]
+        self._longest_entry = max(len(piece.content) for piece in self._pieces)  # in bytes, which are no fewer
         # SentencePiece vocabularies put a space before a text, which is none of it
         self._adds_space = self._joined(self._tokenize("x", add_special=False)) == b" x"
 
     @property
     def vocab_size(self) -> int:
         return len(self._pieces)
+
+    @property
+    def longest_entry(self) -> int:
+        return self._longest_entry
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._tokenize(_SURROGATE.sub("\ufffd", text), add_special_tokens)
