@@ -62,7 +62,7 @@ class _BeforeSampling(PassiveSampler):
         self.output: list[int] = []
         self._sampling = sampling
         self._is_scored = sampling.alternatives is not None
-        self._ends = [*sampling.stop_token_ids]
+        self._ends = [*sampling.stop_token_ids, *sampling.ignored_stop_token_ids]
         if sampling.eos_token_id is not None:
             # Same as vLLM: held off even where it does not end the answer
             self._ends.append(sampling.eos_token_id)
