@@ -1,14 +1,16 @@
 """What the engine generates, against llama.cpp alone, and how it shares itself among requests."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from adapters.outbound.llamacpp_engine.context import DecodingContext, Entry
 from adapters.outbound.llamacpp_engine.engine import LlamaCppEngine, open_llamacpp
 from adapters.outbound.llamacpp_engine.model import GgufModel
 from adapters.outbound.llamacpp_engine.scheduler import WORTH_COPYING
 from adapters.outbound.llamacpp_engine.tokenizer import GgufTokenizer
+from application.ports.engine import EngineDead
 from domain.generation import FinishReason
 from tests.contract.engines import eventually
 from tests.llamacpp.asking import Bare, answer, asked, ids_of, rows_of, tokens
@@ -140,7 +142,7 @@ async def test_choices_of_one_prompt_compute_it_once(engine: LlamaCppEngine, tok
     requests = [asked(prompt, temperature=1, seed=seed, max_tokens=4) for seed in range(3)]
     first, *others = await asyncio.gather(*(answer(engine, request) for request in requests))
     assert first[0].cached_tokens == 0
-    assert all((deltas[0].cached_tokens or 0) >= len(prompt) - WORTH_COPYING for deltas in others)
+    assert [deltas[0].cached_tokens for deltas in others] == [len(prompt) - 1] * 2
     again = await answer(engine, requests[2])
     assert ids_of(again) == ids_of(others[1])
 
@@ -176,6 +178,33 @@ async def test_an_answer_ends_where_the_context_does(model: GgufModel) -> None:
         deltas = await answer(engine, asked(range(100, 115), max_tokens=100, ignore_eos=True))
     assert len(ids_of(deltas)) == 5
     assert deltas[-1].finish_reason is FinishReason.LENGTH
+
+
+class Failing(DecodingContext):
+    """As when memory runs out, in a step that is not the first."""
+
+    steps = 0
+
+    def decode(self, entries: Sequence[Entry]) -> None:
+        self.steps += 1
+        if self.steps > 3:
+            raise RuntimeError("llama_decode failed")
+        super().decode(entries)
+
+
+async def test_when_llama_cpp_fails_everyone_hears(model: GgufModel, prompts: list[list[int]]) -> None:
+    context = Failing(model, sequences=1, length=256, batch_tokens=64, threads=2)
+    engine = LlamaCppEngine(model, context, max_model_len=256, max_num_seqs=1)
+    running, waiting = [await engine.submit(asked(prompt, ignore_eos=True)) for prompt in prompts[:2]]
+    for stream in (running, waiting):
+        with pytest.raises(EngineDead, match="llama_decode failed"):
+            async for _ in stream:
+                pass
+    assert engine.died.is_set()
+    assert not engine.is_alive
+    with pytest.raises(EngineDead):
+        await engine.submit(asked(prompts[0]))
+    await engine.aclose()
 
 
 async def test_closing_lets_go_of_a_running_step(model: GgufModel, prompts: list[list[int]]) -> None:

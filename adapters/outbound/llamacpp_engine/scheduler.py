@@ -114,14 +114,15 @@ class Scheduler:
 
     def _will_be_known(self, decoding: Decoding) -> bool:
         """Whether another request is about to compute what this one could then copy, such as the same prompt."""
-        known = max(self._known(decoding).values(), default=0)
-        most = len(decoding.token_ids) - 1
-        return any(
-            slot.salt == decoding.request.cache_salt
-            and _common(slot.token_ids, decoding.token_ids, min(len(slot.token_ids), most)) >= known + WORTH_COPYING
-            for slot in self._slots
-            if not slot.is_free
-        )
+        known = self._known(decoding)
+        to_have = max((known.get(slot.index, 0) for slot in self._slots if slot.is_free), default=0)
+        for slot in self._slots:
+            if not slot.is_free and slot.index in known:
+                most = min(len(slot.token_ids), len(decoding.token_ids) - 1)
+                common = _common(slot.token_ids, decoding.token_ids, most)
+                if common > slot.computed and common >= to_have + WORTH_COPYING:
+                    return True
+        return False
 
     def _place(self, decoding: Decoding, free: list[Slot], known: dict[int, int]) -> None:
         """Give it a sequence that begins as it does, or can be made to."""
