@@ -37,23 +37,27 @@ find_python() {
   return 1
 }
 
-# ensure_northbound : makes $venv, or brings it up to date when pyproject.toml changed.
+# ensure_northbound [serving] : makes $venv, or brings it up to date when pyproject.toml changed. With all that the checks
+# need, unless it is for serving alone: that is half the download.
 ensure_northbound() {
-  local stamp python
+  local stamp made python needs=(--group dev)
+  [ "${1-}" != serving ] || needs=()
   # one maker at a time: two scripts may be started side by side
   exec 8<"$root/pyproject.toml"
   flock 8
   stamp="$root $(cksum <"$root/pyproject.toml")"
-  if [ "$(cat "$venv/.northbound-stamp" 2>/dev/null)" != "$stamp" ]; then
+  made=$(cat "$venv/.northbound-stamp" 2>/dev/null) || true
+  if [ "$made" != "$stamp" ] && { [ ${#needs[@]} != 0 ] || [ "$made" != "$stamp for serving" ]; }; then
     say "preparing $venv"
     if ! "$venv/bin/python" -c '' 2>/dev/null; then
       python=${NORTHBOUND_VENV_PYTHON:-$(find_python 14 13 12 11)}
       "$python" -m venv --clear "$venv"
-      # pip knows dependency groups from 25.1 on
-      "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
     fi
+    # pip knows dependency groups from 25.1 on
+    [ ${#needs[@]} = 0 ] || "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
     # the extra is empty before Python 3.12
-    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' --group dev)
+    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' ${needs[@]+"${needs[@]}"})
+    [ ${#needs[@]} != 0 ] || stamp="$stamp for serving"
     printf '%s\n' "$stamp" >"$venv/.northbound-stamp"
   fi
   exec 8>&-

@@ -42,9 +42,14 @@ def serve(settings: Settings) -> int:
 
 
 def _loaded_model(settings: Settings) -> AbstractContextManager[Model]:
-    if isinstance(settings, ServeSettings) and settings.engine == "llamacpp":
+    if _runs_model(settings):
         return loaded_gguf(settings.model)
     return nullcontext(load_model(settings.model))
+
+
+def _runs_model(settings: Settings) -> bool:
+    """Whether the model runs in this process, started by hand."""
+    return isinstance(settings, ServeSettings) and settings.engine == "llamacpp"
 
 
 def _listening_socket(settings: Settings) -> socket.socket:
@@ -86,8 +91,8 @@ async def _serve_until(
     listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
-    if isinstance(settings, ServeSettings) and (example := example_request(settings.http, bound)):
-        logger.info("try it:\n%s", example)
+    if _runs_model(settings) and (example := example_request(settings.http, bound)):
+        logger.info("try it: %s", example)
     # an engine that somebody else started is somebody else's to end: until then /health says what is the matter
     ends_with_engine = isinstance(settings, ServeSettings) and settings.owns_engine
     ends = [asyncio.ensure_future(stop.wait())]
