@@ -17,14 +17,17 @@ usable_python() {
 sys.exit(sys.version_info[0] != 3 or str(sys.version_info[1]) not in sys.argv[1:])' "$@" >/dev/null 2>&1
 }
 
-# find_python MINOR... : prints the first command that is usable, tried in the order given.
+# find_python MINOR... : prints the first command that is usable, tried in the order given. pyenv's own versions count
+# even where its shims do not run.
 find_python() {
-  local minor
+  local minor candidate
   for minor in "$@"; do
-    if usable_python "python3.$minor" "$minor"; then
-      command -v "python3.$minor"
-      return
-    fi
+    for candidate in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"3.$minor".*/bin/"python3.$minor"; do
+      if usable_python "$candidate" "$minor"; then
+        command -v "$candidate"
+        return
+      fi
+    done
   done
   if usable_python python3 "$@"; then
     command -v python3
@@ -34,22 +37,27 @@ find_python() {
   return 1
 }
 
-# ensure_northbound : makes $venv, or brings it up to date when pyproject.toml changed.
+# ensure_northbound [serving] : makes $venv, or brings it up to date when pyproject.toml changed. With all that the checks
+# need, unless it is for serving alone: that is half the download.
 ensure_northbound() {
-  local stamp python
+  local stamp made python needs=(--group dev)
+  [ "${1-}" != serving ] || needs=()
   # one maker at a time: two scripts may be started side by side
   exec 8<"$root/pyproject.toml"
   flock 8
   stamp="$root $(cksum <"$root/pyproject.toml")"
-  if [ "$(cat "$venv/.northbound-stamp" 2>/dev/null)" != "$stamp" ]; then
+  made=$(cat "$venv/.northbound-stamp" 2>/dev/null) || true
+  if [ "$made" != "$stamp" ] && { [ ${#needs[@]} != 0 ] || [ "$made" != "$stamp for serving" ]; }; then
     say "preparing $venv"
     if ! "$venv/bin/python" -c '' 2>/dev/null; then
       python=${NORTHBOUND_VENV_PYTHON:-$(find_python 14 13 12 11)}
       "$python" -m venv --clear "$venv"
-      # pip knows dependency groups from 25.1 on
-      "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
     fi
-    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable . --group dev)
+    # pip knows dependency groups from 25.1 on
+    [ ${#needs[@]} = 0 ] || "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
+    # the extra is empty before Python 3.12
+    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' ${needs[@]+"${needs[@]}"})
+    [ ${#needs[@]} != 0 ] || stamp="$stamp for serving"
     printf '%s\n' "$stamp" >"$venv/.northbound-stamp"
   fi
   exec 8>&-

@@ -15,7 +15,7 @@ from tests.fuzz.servers import KINDS
 from tests.fuzz.shares import never_answered
 
 BATCH = 500
-PER_DOCUMENT = 20
+PER_DOCUMENT = 100
 """Bodies to one that schemathesis makes, for each route and whether or not it is to fit."""
 
 

@@ -1,6 +1,7 @@
 """Which engine a command line means, opened and closed."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from adapters.bootstrap.models import Model
 from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, RenderSettings, ServeSettings
+from adapters.outbound.llamacpp_engine.engine import open_llamacpp
 from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.mock_engine.engine import MockEngine
 from adapters.outbound.no_engine.engine import NoEngine
@@ -18,6 +20,8 @@ from adapters.outbound.vllm_engine.process import EngineCommand
 from application.ports.adapters import AdapterLoader
 from application.ports.engine import EngineCore
 from domain.errors import EngineFailure
+
+logger = logging.getLogger("northbound")
 
 MOCK_MAX_MODEL_LEN = 8192
 
@@ -35,7 +39,12 @@ async def open_engine(
     settings: ServeSettings | RenderSettings | FrontendSettings, model: Model
 ) -> AsyncIterator[OpenEngine]:
     """Raises EngineFailure when it does not come up. Opening may take minutes and may be cancelled at any time."""
-    if isinstance(settings, ServeSettings) and settings.engine == "mock":
+    if isinstance(settings, ServeSettings) and model.weights is not None:
+        chosen = {} if settings.max_num_seqs is None else {"max_num_seqs": settings.max_num_seqs}
+        async with open_llamacpp(model.weights, max_model_len=settings.model.max_model_len, **chosen) as llamacpp:
+            logger.info("%s", llamacpp.description)
+            yield OpenEngine(llamacpp, llamacpp, llamacpp.died)
+    elif isinstance(settings, ServeSettings) and settings.engine == "mock":
         max_model_len = settings.model.max_model_len or MOCK_MAX_MODEL_LEN
         generator = DeterministicModel(
             model.limits.vocab_size, byte_vocabulary=model.is_bytes, max_model_len=max_model_len

@@ -12,8 +12,9 @@ from adapters.outbound.hf_tokenizer.loading import configuration, load_tokenizer
 from adapters.outbound.hf_tokenizer.model_facts import load_model_facts
 from adapters.outbound.hf_tokenizer.model_files import ModelNotLoadable
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
-from adapters.outbound.jinja_chat.renderer import JinjaChat
+from adapters.outbound.jinja_chat.renderer import JinjaChat, TemplateTokenizer
 from adapters.outbound.jinja_chat.template import read_chat_template
+from adapters.outbound.llamacpp_engine.model import GgufModel
 from application.model import ModelDefaults, ModelLimits
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.tokenizer import Tokenizer
@@ -34,6 +35,8 @@ class Model(Struct, frozen=True, kw_only=True):
     """What the tokenizer's own configuration says."""
     is_bytes: bool = False
     """Whether there is no model at all, and the vocabulary is that of bytes."""
+    weights: GgufModel | None = None
+    """The model itself, where it runs in this process."""
 
 
 def load_model(settings: ModelSettings) -> Model:
@@ -67,14 +70,12 @@ def load_model(settings: ModelSettings) -> Model:
         eos_token_id=loaded.eos_token_id,
         tokenizer_vocab_size=tokenizer.vocab_size,
     )
-    chat_template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
     return Model(
         root=settings.model,
         names=settings.served_model_names,
         tokenizer=tokenizer,
-        chat_renderer=JinjaChat(loaded, chat_template, settings.chat_template_content_format),
-        tokenizer_configuration=configuration(loaded)
-        | ({} if chat_template is None else {"chat_template": chat_template}),
+        chat_renderer=chat_renderer(loaded, settings),
+        tokenizer_configuration=told(configuration(loaded), settings),
         defaults=structs.replace(
             facts.defaults,
             chat_template_kwargs=settings.default_chat_template_kwargs or {},
@@ -85,3 +86,16 @@ def load_model(settings: ModelSettings) -> Model:
             vocab_size=facts.vocab_size, max_logprobs=settings.max_logprobs, max_output_tokens=facts.max_output_tokens
         ),
     )
+
+
+def told(configuration: Mapping[str, Any], settings: ModelSettings) -> Mapping[str, Any]:
+    """The tokenizer's configuration, with the template that is used."""
+    if settings.chat_template is None:
+        return configuration
+    return {**configuration, "chat_template": read_chat_template(settings.chat_template)}
+
+
+def chat_renderer(loaded: TemplateTokenizer, settings: ModelSettings) -> JinjaChat:
+    """Raises ChatTemplateNotLoadable."""
+    template = None if settings.chat_template is None else read_chat_template(settings.chat_template)
+    return JinjaChat(loaded, template, settings.chat_template_content_format)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any
 
 import uvloop
@@ -14,6 +14,8 @@ from adapters.bootstrap.addresses import address_of, adopt, bind, listen
 from adapters.bootstrap.app import build_server_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
+from adapters.bootstrap.example import example_request
+from adapters.bootstrap.gguf import loaded_gguf
 from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.lora_modules import load_modules
 from adapters.bootstrap.models import Model, load_model
@@ -35,12 +37,22 @@ def serve(settings: Settings) -> int:
     that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure,
     ModuleNotLoaded.
     """
-    with _listening_socket(settings) as bound:
-        model = load_model(settings.model)
+    with _listening_socket(settings) as bound, _loaded_model(settings) as model:
         logger.debug("loaded the tokenizer of %s", model.root)
         status = uvloop.run(_serve(settings, model, bound))
     ignore_being_told()
     return status
+
+
+def _loaded_model(settings: Settings) -> AbstractContextManager[Model]:
+    if _runs_model(settings):
+        return loaded_gguf(settings.model)
+    return nullcontext(load_model(settings.model))
+
+
+def _runs_model(settings: Settings) -> bool:
+    """Whether the model runs in this process, started by hand."""
+    return isinstance(settings, ServeSettings) and settings.engine == "llamacpp"
 
 
 def _listening_socket(settings: Settings) -> socket.socket:
@@ -83,8 +95,10 @@ async def _serve_until(
     listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
+    if _runs_model(settings) and (example := example_request(settings.http, bound)):
+        logger.info("try it: %s", example)
     # an engine that somebody else started is somebody else's to end: until then /health says what is the matter
-    ends_with_engine = isinstance(settings, ServeSettings) and settings.starts_engine
+    ends_with_engine = isinstance(settings, ServeSettings) and settings.owns_engine
     ends = [asyncio.ensure_future(stop.wait())]
     if ends_with_engine:
         ends.append(asyncio.ensure_future(engine.died.wait()))

@@ -40,9 +40,38 @@ def test_model_comes_first_or_after_known_flags_or_by_name(words: list[str]) -> 
     assert settings.engine_argv() == ("m",)
 
 
+@pytest.mark.parametrize("words", [[], ["--engine", "auto"], ["--engine", "llamacpp"], ["--port", "1"]])
+def test_without_a_model_there_is_one_for_llama_cpp(words: list[str]) -> None:
+    settings = serve(*words)
+    assert settings.engine == "llamacpp"
+    assert settings.model.model is None
+    assert settings.model.served_model_names == ("SmolLM2-135M-Instruct",)
+
+
 @pytest.mark.parametrize(
-    "words", [[], ["--engine", "auto"], ["--engine", "vllm"], ["--port", "1"], ["--enforce-eager", "m"], ["--", "m"]]
+    ("words", "engine"),
+    [
+        (["folder/m.gguf"], "llamacpp"),
+        (["M.GGUF", "--engine", "auto"], "llamacpp"),
+        (["m.gguf", "--engine", "vllm"], "vllm"),
+        (["m", "--engine", "llamacpp"], "llamacpp"),
+        (["m.gguf", "--engine", "mock"], "mock"),
+        (["m.gguf/m"], "vllm"),
+    ],
 )
+def test_llama_cpp_serves_files_of_its_own(words: list[str], engine: str) -> None:
+    settings = serve(*words)
+    assert settings.engine == engine
+    assert settings.model.model == words[0]
+    assert settings.model.served_model_names == (words[0],)
+
+
+def test_an_engine_is_told_how_many_requests_it_works_on() -> None:
+    assert serve("m.gguf", "--max-num-seqs", "8").max_num_seqs == 8
+    assert serve("m", "--max-num-seqs", "8").engine_args == ("--max-num-seqs", "8")
+
+
+@pytest.mark.parametrize("words", [["--engine", "vllm"], ["--enforce-eager", "m"], ["--", "m"]])
 def test_no_model_is_an_error_that_names_the_mock_engine(refused: Refusals, words: list[str]) -> None:
     said = refused.serve(*words)
     assert said.startswith("no MODEL")
@@ -59,13 +88,13 @@ def test_two_models_are_an_error(refused: Refusals) -> None:
 def test_unknown_flags_go_to_the_engine_untouched_and_in_order() -> None:
     settings = serve(
         *["m", "--dtype", "bfloat16", "--port", "1", "--enforce-eager", "-tp", "2", "--cudagraph-capture-sizes"],
-        *["1", "2", "--max_num_seqs=4", "--host", "h", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
+        *["1", "2", "--max_num_batched_tokens=4", "--host", "h", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
         *["--kv-transfer-config", '{"kv_connector": "x"}', "--no-enable-prefix-caching"],
     )
     assert settings.http == HttpSettings(host="h", port=1)
     assert settings.engine_args == (
         *["--dtype", "bfloat16", "--enforce-eager", "-tp", "2", "--cudagraph-capture-sizes"],
-        *["1", "2", "--max_num_seqs=4", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
+        *["1", "2", "--max_num_batched_tokens=4", "-O3", "--seed", "-1", "--hf-overrides.a.b", "1"],
         *["--kv-transfer-config", '{"kv_connector": "x"}', "--no-enable-prefix-caching"],
     )
 
@@ -199,6 +228,21 @@ def test_an_engine_s_flag_needs_an_engine_to_give_it_to(refused: Refusals, words
         ("--engine mock -dpl 0", "--data-parallel-size-local is of no use with --engine mock"),
         ("--engine mock --chat-template t", "--chat-template is of no use without a MODEL"),
         ("--engine mock --trust-request-chat-template", "--trust-request-chat-template is of no use without a MODEL"),
+        ("--engine mock --max-num-seqs 2", "--max-num-seqs is of no use with --engine mock"),
+        ("--engine mock --revision r", "--revision is of no use without a MODEL"),
+        ("m.gguf --revision r", "--revision is of no use with a GGUF file"),
+        (
+            'm.gguf --override-generation-config {"top_k":1}',
+            "--override-generation-config is of no use with a GGUF file",
+        ),
+        ("m.gguf --enable-lora", "--enable-lora is of no use with --engine llamacpp"),
+        ("m.gguf --lora-modules a=b", "--lora-modules is of no use with --engine llamacpp"),
+        ("m.gguf -dp 2", "--data-parallel-size is of no use with --engine llamacpp"),
+        ("m.gguf --python /p", "--python is of no use with --engine llamacpp"),
+        (
+            "m.gguf --dtype half",
+            "--dtype is not a flag of Northbound's, and --engine llamacpp starts no engine to give it to",
+        ),
         ("m -dpl 2", "--data-parallel-size-local: expected at most 1, the --data-parallel-size, not 2"),
     ],
 )
@@ -215,7 +259,7 @@ def test_defaults_given_explicitly_go_with_anything() -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--engine", "llama"], "--engine: expected one of auto, vllm, mock, not 'llama'"),
+        (["--engine", "llama"], "--engine: expected one of auto, vllm, llamacpp, mock, not 'llama'"),
         (["--data-parallel-size", "0"], "--data-parallel-size/-dp: expected an integer from 1 to 65536, not '0'"),
         (["--mock-step-ms", "nan"], "--mock-step-ms: expected a number from 0 to 1e+09, not 'nan'"),
         (["--mock-step-ms", "-1"], "--mock-step-ms: expected a number from 0 to 1e+09, not '-1'"),

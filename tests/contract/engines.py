@@ -8,20 +8,29 @@ from contextlib import asynccontextmanager
 from threading import Thread
 from typing import Protocol
 
+from adapters.outbound.llamacpp_engine.engine import LlamaCppEngine, open_llamacpp
 from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.mock_engine.engine import MockEngine
 from adapters.outbound.mock_engine.scripted import Script, ScriptedEngine
 from adapters.outbound.vllm_engine.connect import connect_external
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, EngineCoreEmulator, emulated_engines
 from application.ports.engine import EngineCore
+from domain.generation import GenerationRequest
+from domain.sampling import SamplingParams
+from tests.fakes.gguf import weights
 
 MODEL = DeterministicModel(261, byte_vocabulary=True)
+
+ENDLESS = GenerationRequest(
+    request_id="endless", prompt_token_ids=[1, 2, 3], sampling=SamplingParams(max_tokens=8000, ignore_eos=True)
+)
 
 
 class EngineUnderTest(Protocol):
     """An engine, and what it can be asked beside the port."""
 
     engine: EngineCore
+    vocab_size: int = MODEL.vocab_size
 
     @property
     @abstractmethod
@@ -45,6 +54,16 @@ class Mock(EngineUnderTest):
     @property
     def aborts(self) -> int:
         return self._mock.aborts
+
+
+class LlamaCpp(EngineUnderTest):
+    def __init__(self, engine: LlamaCppEngine) -> None:
+        self.engine = self._engine = engine
+        self.vocab_size = weights().vocab_size
+
+    @property
+    def aborts(self) -> int:
+        return self._engine.aborts
 
 
 class Zmq(EngineUnderTest):
@@ -76,6 +95,13 @@ async def open_engine(
             mock = MockEngine(MODEL.start, step_seconds=step_seconds, tokens_per_step=tokens_per_step)
             yield Mock(mock)
             await mock.aclose()
+        case "llamacpp":
+            async with open_llamacpp(
+                weights(), max_model_len=8192, max_num_seqs=2 if step_seconds < 1 else 1
+            ) as llamacpp:
+                if step_seconds >= 1:  # it cannot be slowed down, but be busy with others
+                    await llamacpp.submit(ENDLESS)
+                yield LlamaCpp(llamacpp)
         case _:
             async with emulated(tokens_per_step, step_seconds) as under_test:
                 yield under_test

@@ -15,6 +15,7 @@ from domain.generation import FinishReason, GenerationRequest, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 from tests.contract.engines import EngineUnderTest, eventually, open_engine
+from tests.fakes.gguf import needs_llama_cpp
 
 EOS = 257
 PROMPT = list(b"tell me")
@@ -23,11 +24,13 @@ LONG = 5000
 
 Opener = Callable[..., Coroutine[Any, Any, EngineUnderTest]]
 
-generating = pytest.mark.parametrize("kind", ["mock", "zmq"], indirect=True)
+LLAMACPP = pytest.param("llamacpp", marks=needs_llama_cpp)
+
+generating = pytest.mark.parametrize("kind", ["mock", "zmq", LLAMACPP], indirect=True)
 """For what a scripted engine leaves to its script."""
 
 
-@pytest.fixture(params=["scripted", "mock", "zmq"])
+@pytest.fixture(params=["scripted", "mock", "zmq", LLAMACPP])
 def kind(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -59,7 +62,7 @@ async def silent(opened: Opener) -> EngineUnderTest:
 
 
 def asked(request_id: str = "r", prompt: list[int] = PROMPT, **sampling: Any) -> GenerationRequest:
-    params = SamplingParams(**{"max_tokens": 5, "eos_token_id": EOS, **sampling})
+    params = SamplingParams(**{"max_tokens": 5, "eos_token_id": EOS, "seed": 7, **sampling})
     return GenerationRequest(request_id=request_id, prompt_token_ids=prompt, sampling=params)
 
 
@@ -157,8 +160,8 @@ async def test_prompt_scores_come_with_the_first_output_only(opened: Opener) -> 
 async def test_logprobs_of_the_whole_vocabulary(answering: EngineUnderTest) -> None:
     for delta in await answer(answering, asked(logprobs=-1, prompt_logprobs=-1, max_tokens=2)):
         assert delta.logprobs is not None
-        assert delta.logprobs.width == 262
-        assert sorted(delta.logprobs.token_ids[1:262]) == list(range(261))
+        assert delta.logprobs.width == 1 + answering.vocab_size
+        assert sorted(delta.logprobs.token_ids[1 : delta.logprobs.width]) == list(range(answering.vocab_size))
 
 
 @generating
@@ -195,7 +198,7 @@ async def test_chosen_ids_beside_other_widths(answering: EngineUnderTest) -> Non
 
 @generating
 async def test_an_answer_ends_with_its_end_token(answering: EngineUnderTest) -> None:
-    deltas = await answer(answering, asked(max_tokens=100))
+    deltas = await answer(answering, asked(max_tokens=100, logit_bias={EOS: 100}))
     assert ids_of(deltas)[-1] == EOS
     assert deltas[-1].finish_reason is FinishReason.STOP
     assert deltas[-1].stop_reason is None
@@ -219,7 +222,7 @@ async def test_a_stop_token_ends_the_answer_and_is_part_of_it(answering: EngineU
 
 @generating
 async def test_nothing_stops_before_min_tokens(answering: EngineUnderTest) -> None:
-    deltas = await answer(answering, asked(max_tokens=200, min_tokens=80))
+    deltas = await answer(answering, asked(max_tokens=200, min_tokens=80, logit_bias={EOS: 100}))
     assert len(ids_of(deltas)) > 80
     assert deltas[-1].finish_reason is FinishReason.STOP
 

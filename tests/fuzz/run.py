@@ -1,6 +1,7 @@
 """Random requests, each sent to a server that has seen all the others."""
 
 import asyncio
+import traceback
 from collections import Counter
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class Result(NamedTuple):
 def run(kind: Kind, number: int | str, examples: int) -> Result:
     """So many requests, other ones for each number."""
     counted: Counter[str] = Counter()
+    last: list[Sent] = []
     with asyncio.Runner() as runner:
         open_server = serving(kind)
         server = runner.run(open_server.__aenter__())
@@ -47,21 +49,22 @@ def run(kind: Kind, number: int | str, examples: int) -> Result:
         )
         @given(sent=requests())
         def each(sent: Sent) -> None:
+            last[:] = [sent]
             runner.run(_exchange(server, sent, counted))
 
         try:
             each()
             runner.run(_nothing_is_left(server))
         except Exception as failure:
-            return Result(counted, f"{kind}: {told(failure)}")
+            return Result(counted, f"{kind}: {last}\n{told(failure)}")
         finally:
             runner.run(open_server.__aexit__(None, None, None))
     return Result(counted, None)
 
 
 def told(failure: Exception) -> str:
-    """What hypothesis says of it: what went wrong, and the request."""
-    return "\n".join([f"{type(failure).__name__}: {failure}", *getattr(failure, "__notes__", ())])
+    """What went wrong, and where; of what hypothesis found, what it says of it too."""
+    return "".join(traceback.format_exception(failure)[-4:])
 
 
 async def _exchange(server: Server, sent: Sent, counted: Counter[str]) -> None:

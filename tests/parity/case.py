@@ -44,9 +44,9 @@ class Case(NamedTuple):
         return bool(self.body.get("stream"))
 
     @property
-    def value(self) -> Any:
-        """Of the field that it is about."""
-        return self.body.get(self.fields[0])
+    def field(self) -> str:
+        """What it is about above all; "" if nothing is said."""
+        return self.fields[0] if self.fields else ""
 
     def streamed(self) -> "Case":
         return self._replace(name=f"{self.name} streamed", body={**self.body, "stream": True})

@@ -20,6 +20,7 @@ TEXTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 TURNS = [{"role": "user", "content": "So"}, {"role": "assistant", "content": "The cat"}]
 
 OF_BOTH: Sequence[Mapping[str, Any]] = (
+    {},
     {"n": 2, "seed": 1},
     {"n": 3, "seed": 0, "return_token_ids": True},
     {"n": 2, "seed": -1},

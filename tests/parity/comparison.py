@@ -23,9 +23,7 @@ def answer_differences(ours: Answer, theirs: Answer) -> Iterator[Difference]:
         return
     yield from differences(ours.status, theirs.status, ("status",))
     yield from differences(_headers(ours), _headers(theirs), ("headers",))
-    yield from differences(
-        *([as_engines_read(request) for request in each.asked] for each in (ours, theirs)), ("asked",)
-    )
+    yield from differences(list(map(as_engines_read, ours.asked)), list(map(as_engines_read, theirs.asked)), ("asked",))
     yield from differences(ours.done, theirs.done, ("done",))
     if ours.chunks is None or theirs.chunks is None:
         yield from differences(anonymous(ours.body), anonymous(theirs.body))

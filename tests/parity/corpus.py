@@ -1,7 +1,7 @@
 """All that is asked of both frontends, in the order in which it is asked."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.parity.case import CHAT, COMPLETIONS, Case, Kind
@@ -9,7 +9,7 @@ from tests.parity.combinations import combinations
 from tests.parity.fields import OF_CHAT, OF_COMPLETIONS, SAMPLING, TAKEN_FOR, WRONG, Field
 
 PROMPT_TEXT = "The cat sat"
-PLAIN = {
+PLAIN: Mapping[str, Mapping[str, Any]] = {
     COMPLETIONS: {"prompt": PROMPT_TEXT, "max_tokens": 5},
     CHAT: {"messages": [{"role": "user", "content": PROMPT_TEXT}]},
 }

@@ -76,7 +76,7 @@ def echo_stays_with_token_ids(difference: Difference, pair: Pair) -> bool:
     match difference.path:
         case ("chunks", str(), "texts") if pair.asked.get("echo") and pair.asked.get("return_token_ids"):
             (first, *ours), (their_first, *theirs) = difference.ours, difference.theirs
-            return ours == theirs and first == f"{pair.asked['prompt']}{their_first}"
+            return bool(ours == theirs) and first == f"{pair.asked['prompt']}{their_first}"
     return False
 
 
@@ -115,19 +115,11 @@ def streamed_echo_is_not_scored(difference: Difference, pair: Pair) -> bool:
     """The scores would not be shown."""
     if not (pair.case.is_chat and pair.case.streams and pair.asked.get("echo")):
         return False
-    return is_left_out(difference, "sampling_params", "prompt_logprobs")
+    return _is_left_out(difference, "sampling_params", "prompt_logprobs")
 
 
 def reasoning_is_not_ended(difference: Difference, pair: Pair) -> bool:
-    return pair.asked.get("include_reasoning") is False and is_left_out(difference, "reasoning_ended")
-
-
-def is_left_out(difference: Difference, *path: str) -> bool:
-    """Whether all that an engine request lacks is what stands there in theirs."""
-    match difference.path:
-        case ("asked", int(), *outer, "(keys)") if outer == list(path[:-1]):
-            return difference.ours == [name for name in difference.theirs if name != path[-1]]
-    return False
+    return pair.asked.get("include_reasoning") is False and _is_left_out(difference, "reasoning_ended")
 
 
 def special_tokens_are_cut(difference: Difference, pair: Pair) -> bool:
@@ -166,6 +158,14 @@ def reasons(difference: Difference, pair: Pair) -> list[str]:
     if pair.read is not None:
         named += of_tokens.reasons(difference, pair.read)
     return named
+
+
+def _is_left_out(difference: Difference, *path: str) -> bool:
+    """Whether all that an engine request lacks is what stands there in theirs."""
+    match difference.path:
+        case ("asked", int(), *outer, "(keys)") if outer == list(path[:-1]):
+            return bool(difference.ours == [name for name in difference.theirs if name != path[-1]])
+    return False
 
 
 def _streamed_reading(difference: Difference, pair: Pair) -> Reading | None:

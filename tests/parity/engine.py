@@ -17,13 +17,12 @@ from adapters.outbound.vllm_engine.wire import (
     encode,
 )
 from domain.generation import GenerationRequest
-from tests.parity.model import BEGIN, END, START, tokenizer
+from tests.parity.model import BEGIN, END, SPECIALS, START
 
 MAX_MODEL_LEN = 96
 VERSION = "0.32.0"
 
-_ids = tokenizer().token_to_id
-BEGIN_ID, START_ID, END_ID = _ids(BEGIN), _ids(START), _ids(END)
+BEGIN_ID, START_ID, END_ID = map(SPECIALS.index, (BEGIN, START, END))
 
 
 class Retelling(DeterministicGeneration):

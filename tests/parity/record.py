@@ -57,9 +57,9 @@ def fastapi(vllm: Path, folder: Path, server: str) -> Iterator[tuple[httpx.Clien
     port, handshake_port = free_port(), free_port()
     address = ["--host", "127.0.0.1", "--port", str(port), "--data-parallel-address", "127.0.0.1"]
     apart = ["--data-parallel-rpc-port", str(handshake_port), "--data-parallel-size", "1"]
-    command = [vllm, "serve", write_model(folder / "model"), *flags(server), *address, *apart]
-    log = folder / f"{server}.log"
-    program = Program(server, [*command, "--data-parallel-size-local", "0", "--dtype", "bfloat16"], ENVIRONMENT, log)
+    apart += ["--data-parallel-size-local", "0", "--dtype", "bfloat16"]
+    command: list[str | Path] = [vllm, "serve", write_model(folder / "model"), *flags(server), *address, *apart]
+    program = Program(server, command, ENVIRONMENT, folder / f"{server}.log")
     try:
         with (
             emulated(handshake_port) as engine,

@@ -79,7 +79,7 @@ def failure_is_a_refusal(difference: Difference, pair: Pair) -> bool:
 
 
 def is_not_served(difference: Difference, pair: Pair) -> bool:
-    field = pair.case.fields[0]
+    field = pair.case.field
     said = f"{field} is not supported by this server yet."
     return (
         field in REFUSED
@@ -91,7 +91,7 @@ def is_not_served(difference: Difference, pair: Pair) -> bool:
 
 def is_of_the_other_endpoint(difference: Difference, pair: Pair) -> bool:
     """Theirs is as if it had not been sent."""
-    field = pair.case.fields[0]
+    field = pair.case.field
     if field not in OF_THE_OTHER or pair.theirs.status != 200 or pair.ours.status != 400:
         return False
     return names_the_field(pair.ours, pair) and difference.path in STATUS

@@ -16,13 +16,18 @@ Json = dict[str, Any]
 class Asker:
     """A client of one server. It asks one question at a time. Whoever makes it closes it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **fields: Any) -> None:
+        """Every question has these fields, whatever it says itself."""
+        self._fields = fields
         self._client = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=120, trust_env=False
         )
 
     def get(self, path: str) -> Json:
         return self._client.get(path).raise_for_status().json()
+
+    def post(self, path: str, body: Json) -> httpx.Response:
+        return self._client.post(path, json=body)
 
     def ask(self, question: Question) -> Json:
         """The whole answer."""
@@ -32,8 +37,11 @@ class Asker:
         """The chunks of the answer, the one with the usage last."""
         return _events(self._post(question, {"stream": True, "stream_options": {"include_usage": True}}))
 
-    def post(self, path: str, body: Json) -> httpx.Response:
-        return self._post(Question(path, path, body), {})
+    def tell(self, path: str, body: Json) -> Any:
+        """What a route answers that no question is put to."""
+        reply = self.post(path, body)
+        assert reply.status_code == 200, f"{path}: {reply.status_code} {reply.text}"
+        return reply.json()
 
     def events(self, path: str, body: Json) -> list[Json]:
         """What is streamed, up to [DONE]."""
@@ -43,7 +51,7 @@ class Asker:
         self._client.close()
 
     def _post(self, question: Question, fields: Json) -> httpx.Response:
-        reply = self._client.post(question.path, json={**question.body, **fields})
+        reply = self.post(question.path, {**question.body, **self._fields, **fields})
         assert reply.status_code == 200, f"{question.name}: {reply.status_code} {reply.text}"
         return reply
 

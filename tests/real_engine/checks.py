@@ -23,9 +23,10 @@ class Serves:
     to_show_ids: ClassVar[Json] = {}
     """What a request to this server says for placeholders: nothing where the flag is on."""
     to_show_texts: ClassVar[Json] = {}
+    models: ClassVar[list[str]] = [MODEL]
 
     def test_the_model_is_listed(self, asker: Asker) -> None:
-        assert [model["id"] for model in asker.get("/v1/models")["data"]] == [MODEL]
+        assert [model["id"] for model in asker.get("/v1/models")["data"]] == self.models
 
     @both_ways
     def test_completion_shows_ids(self, asker: Asker, vocabulary: Vocabulary, streamed: bool) -> None:

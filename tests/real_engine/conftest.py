@@ -52,6 +52,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         python=folder / "venv/bin/python",
         vllm=folder / "venv/bin/vllm",
         model=folder / "smollm2",
+        adapter=folder / "adapter",
         northbound=request.config.getoption("--northbound"),
         lm_eval=folder / "lm-eval/bin/python",
         logs=tmp_path_factory.mktemp("logs"),

@@ -10,7 +10,8 @@ from tests.real_engine.vocabulary import placeholder
 def expected_answer(case: Case) -> Json:
     """What of it depends on how tokens are read and counted."""
     choices = [_choice(case, index) for index in range(len(case.readings))]
-    prompt_tokens = sum(len(reading.choice.prompt_ids) for reading in case.readings)
+    per_prompt = case.question.body.get("n") or 1
+    prompt_tokens = sum(len(reading.choice.prompt_ids) for reading in case.readings[::per_prompt])
     completion_tokens = sum(len(reading.choice.output_ids) for reading in case.readings)
     answer: Json = {
         "choices": choices,
@@ -43,7 +44,8 @@ def _choice(case: Case, index: int) -> Json:
     reading, source = case.readings[index], case.as_ids["choices"][index]
     text = reading.text
     if isinstance(source["stop_reason"], str):
-        text = text.partition(source["stop_reason"])[0]
+        before, stop, _ = text.partition(source["stop_reason"])
+        text = before + stop if case.question.body.get("include_stop_str_in_output") else before
     choice: Json = {
         "token_ids": reading.choice.output_ids if reading.choice.returns_ids else None,
         "logprobs": None,

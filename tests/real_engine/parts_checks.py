@@ -54,19 +54,19 @@ def _plain(body: Json) -> Json:
 
 
 def _rendered(asker: Asker, question: Question) -> list[Json]:
-    made = asker.post(f"{question.path}/render", dict(question.body)).json()
+    made = asker.tell(f"{question.path}/render", dict(question.body))
     return [made] if question.is_chat else list(made)
 
 
 def _in_parts(asker: Asker, question: Question) -> Json:
     prompts = _rendered(asker, question)
-    generated = [asker.post(GENERATE, prompt).json() for prompt in prompts]
+    generated = [asker.tell(GENERATE, prompt) for prompt in prompts]
     ids = [prompt["token_ids"] for prompt in prompts]
     if question.is_chat:
         told = {"generate_response": generated[0], "prompt_token_ids": ids[0], "chat_request": question.body}
     else:
         told = {"generate_responses": generated, "prompt_token_ids": ids, "completion_request": question.body}
-    answer: Json = asker.post(f"{question.path}/derender", told).json()
+    answer: Json = asker.tell(f"{question.path}/derender", told)
     return answer
 
 
@@ -80,7 +80,7 @@ def _in_chunks(asker: Asker, question: Question) -> Iterable[Json]:
             told = {"stream": True, "generate_chunk": chunk, "prompt_token_ids": prompt["token_ids"]} | request
             index = chunk["choices"][0]["index"] if chunk["choices"] else None
             told["stream_state"] = None if index is None else states.get(index)
-            made = asker.post(f"{question.path}/derender", told).json()
+            made = asker.tell(f"{question.path}/derender", told)
             if index is None:
                 counts = {name: counts[name] + made["chunk"]["usage"][name] for name in counts}
                 continue

@@ -194,11 +194,12 @@ ONLY_AN_ENGINE_SHOWS = (
     CAPITAL.named("biased").but(logit_bias={"330": 100, "389": 99.5}),
     CAPITAL.named("allowed ids").but(allowed_token_ids=A_OR_B),
     CAPITAL.named("bad words").but(bad_words=["Paris", " the", "France"], max_tokens=24),
-    CAPITAL.named("at least").but(prompt="Bye.<|im_end|>", min_tokens=6, stop=["the", "a"]),
+    CAPITAL.named("at least").but(prompt="Bye.<|im_end|>", min_tokens=6),
     CAPITAL.named("likely enough").but(temperature=1.5, min_p=0.3, seed=5),
     CAPITAL.named("from the top").but(temperature=1.5, top_k=3, seed=5),
     CAPITAL.named("the nucleus").but(temperature=1.5, top_p=0.5, seed=5),
-    CAPITAL.named("two choices").but(n=2, temperature=0.9, seed=3),
+    # one token each: further ones are scored by which others the engine happens to compute beside them
+    CAPITAL.named("two choices").but(n=2, temperature=1.5, seed=3, max_tokens=1),
     CAPITAL.named("ends where it repeats itself").but(
         prompt="one one one one one one one",
         max_tokens=48,

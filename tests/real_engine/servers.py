@@ -36,6 +36,8 @@ class Home(NamedTuple):
     python: Path
     vllm: Path
     model: Path
+    adapter: Path
+    """A LoRA adapter for the model."""
     northbound: Path
     lm_eval: Path
     """The Python that has lm-eval."""
@@ -95,11 +97,11 @@ def fastapi(home: Home, *flags: str) -> Server:
     return Server(_url(port), _start(home, "fastapi", command))
 
 
-def managed(home: Home, *flags: str) -> Server:
+def managed(home: Home, *flags: str, env: Mapping[str, str] | None = None) -> Server:
     """Northbound starts the engine."""
     port = _free_port()
     command = [home.northbound, "serve", *_served(home, port), "--python", home.python, *ENGINE_FLAGS, *flags]
-    return Server(_url(port), _start(home, "managed", command))
+    return Server(_url(port), _start(home, "managed", command, env))
 
 
 def external(home: Home, *flags: str) -> Server:

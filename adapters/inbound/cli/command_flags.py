@@ -23,10 +23,10 @@ SERVE = (
     ),
     Flag(
         name="engine",
-        kind=choice("auto", "vllm", "mock"),
+        kind=choice("auto", "vllm", "llamacpp", "mock"),
         group="engine",
         ours=True,
-        help="what generates; vLLM if there is a MODEL, by default",
+        help="what generates; by default llama.cpp for a GGUF file or without a MODEL, else vLLM",
     ),
     Flag(
         name="python",
@@ -68,6 +68,14 @@ SERVE = (
         aliases=("-dpl",),
         needs="vllm",
         help="how many of them are started here, all by default; 0 waits for engines started elsewhere",
+    ),
+    Flag(
+        name="max-num-seqs",
+        kind=integer(1),
+        group="engine",
+        for_engine=True,
+        needs="engine run here",
+        help="how many requests it works on at a time; 4 with llama.cpp, vLLM's own choice else",
     ),
     Flag(
         name="mock-step-ms",

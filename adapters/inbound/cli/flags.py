@@ -29,8 +29,8 @@ GROUPS: dict[Group, str] = {
     "access": "who may ask, and from which pages",
     "answers": "what answers tell",
     "model": "what is served",
-    "engine": "the vLLM engine that generates",
-    "mock": "an engine that needs no model and no vLLM",
+    "engine": "what generates",
+    "mock": "an engine that needs no model",
     "vLLM hands over": "what `vllm serve` gives the frontend it starts",
 }
 
@@ -59,7 +59,9 @@ class Flag(Struct, frozen=True, kw_only=True):
     required: bool = False
     for_engine: bool = False
     """An engine started here is given it too."""
-    needs: Literal["", "MODEL", "mock", "vllm", "engine started here"] = ""
+    needs: Literal[
+        "", "MODEL", "model folder", "mock", "vllm", "adapters", "engine started here", "engine run here"
+    ] = ""
     """What must be in use for the flag to mean anything."""
 
     @property
@@ -220,7 +222,7 @@ SHARED = (
         kind=text("MODEL"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="where the tokenizer is, if not with the model",
     ),
     Flag(
@@ -228,7 +230,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="the model's branch, tag or commit on the hub",
     ),
     Flag(
@@ -236,7 +238,7 @@ SHARED = (
         kind=text("REVISION"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="the tokenizer's branch, tag or commit on the hub",
     ),
     Flag(
@@ -244,7 +246,7 @@ SHARED = (
         kind=SWITCH,
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="run code that comes with the model",
     ),
     Flag(
@@ -252,7 +254,7 @@ SHARED = (
         kind=text("SOURCE"),
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help="where sampling defaults come from: auto (the model), vllm (neutral ones) or a folder",
     ),
     Flag(
@@ -260,7 +262,7 @@ SHARED = (
         kind=OBJECT,
         group="model",
         for_engine=True,
-        needs="MODEL",
+        needs="model folder",
         help='sampling defaults that win over those, such as {"temperature": 0.5}',
     ),
     Flag(
@@ -316,6 +318,7 @@ SHARED = (
         kind=SWITCH,
         group="model",
         for_engine=True,
+        needs="adapters",
         help="have the engine take LoRA adapters",
     ),
     Flag(
@@ -323,6 +326,7 @@ SHARED = (
         kind=LORA_MODULES,
         group="model",
         many=True,
+        needs="adapters",
         help="adapters to load at the start, which requests name as their model; or in JSON, with base_model_name",
     ),
     Flag(

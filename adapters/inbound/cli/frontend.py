@@ -34,7 +34,7 @@ def read_frontend(words: Sequence[str], environ: Mapping[str, str]) -> FrontendS
         FRONTEND,
         given,
         http=http_settings(values),
-        model=model_settings(values, model),
+        model=model_settings(values, model, model),
         handshake=handshake_settings(values),
         lora=lora_settings(values, allows_updating=allows_lora_updating(environ)),
     )

@@ -22,4 +22,4 @@ def read_render(words: Sequence[str], environ: Mapping[str, str]) -> RenderSetti
         raise UsageError("no MODEL: it comes first, as in `northbound render MODEL`")
     refuse_unbuilt(environ)
     values = stand_ins(RENDER, environ) | given
-    return RenderSettings(http=http_settings(values), model=model_settings(values, model))
+    return RenderSettings(http=http_settings(values), model=model_settings(values, model, model))

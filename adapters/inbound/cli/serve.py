@@ -11,15 +11,23 @@ from adapters.inbound.cli.commands import serve_parser
 from adapters.inbound.cli.config_file import with_config_file
 from adapters.inbound.cli.environment import allows_lora_updating, refuse_unbuilt, stand_ins
 from adapters.inbound.cli.flags import SHARED, Flag
-from adapters.inbound.cli.settings import HandshakeSettings, HttpSettings, LoraSettings, ModelSettings, ServeSettings
+from adapters.inbound.cli.settings import (
+    DEFAULT_MODEL,
+    HandshakeSettings,
+    HttpSettings,
+    LoraSettings,
+    ModelSettings,
+    ServeSettings,
+)
 from adapters.inbound.cli.shared import fill, handshake_settings, http_settings, lora_settings, model_settings
 from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VLLM_FLAGS, VllmFlag
 
 _FLAGS = (*SHARED, *SERVE)
-_FOR_BOTH: list[Flag | VllmFlag] = [flag for flag in SHARED if flag.for_engine]
+_FOR_BOTH: list[Flag | VllmFlag] = [flag for flag in _FLAGS if flag.for_engine]
 _FOR_BOTH += [flag for flag in VLLM_FLAGS if flag.for_engine]
 _NO_MODEL = "no MODEL: it comes first, as in `northbound serve MODEL`; to serve without one, give --engine mock"
+_GGUF = ".gguf"
 
 
 def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSettings:
@@ -42,7 +50,7 @@ def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSetting
         [flag for flag in SERVE if flag.name != "engine"],
         values,
         http=http_settings(values),
-        model=model_settings(values, model),
+        model=model_settings(values, model, model or ("mock" if engine == "mock" else DEFAULT_MODEL)),
         handshake=handshake_settings(values),
         lora=lora_settings(values, allows_updating=allows_lora_updating(environ)),
         engine=engine,
@@ -98,30 +106,42 @@ def _check_untouched(parser: Arguments, words: Sequence[str]) -> None:
             raise UsageError(f"--{flag.name} is not for the engine: give it before --")
 
 
-def _engine(given: Mapping[str, Any], model: str | None) -> Literal["vllm", "mock"]:
-    if given.get("engine") == "mock":
-        return "mock"
-    if model is None:
-        raise UsageError(_NO_MODEL)
-    return "vllm"
+def _engine(given: Mapping[str, Any], model: str | None) -> Literal["vllm", "llamacpp", "mock"]:
+    match given.get("engine"):
+        case "mock":
+            return "mock"
+        case "llamacpp":
+            return "llamacpp"
+        case "vllm" if model is None:
+            raise UsageError(_NO_MODEL)
+        case "vllm":
+            return "vllm"
+    return "llamacpp" if model is None or model.lower().endswith(_GGUF) else "vllm"
 
 
 def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on: Sequence[str]) -> None:
     """Raises UsageError for a flag that what is in use cannot honour."""
     in_use = {
         "": True,
-        "MODEL": settings.model.model is not None,
+        "MODEL": settings.model.model is not None or settings.engine == "llamacpp",
+        "model folder": settings.model.model is not None and settings.engine != "llamacpp",
         "mock": settings.engine == "mock",
         "vllm": settings.engine == "vllm",
+        "adapters": settings.engine != "llamacpp",
         "engine started here": settings.starts_engine,
+        "engine run here": settings.starts_engine or settings.engine == "llamacpp",
     }
     parts = (ServeSettings, ModelSettings, LoraSettings, HandshakeSettings, HttpSettings)
     defaults = {field.name: field.default for part in parts for field in msgspec.structs.fields(part)}
-    what_starts_none = "--engine mock" if settings.engine == "mock" else "--data-parallel-size-local 0"
-    reasons = {"mock": "needs --engine mock", "MODEL": "is of no use without a MODEL"}
+    what_starts_none = "--data-parallel-size-local 0" if settings.engine == "vllm" else f"--engine {settings.engine}"
+    no_model = "is of no use without a MODEL"
+    no_folder = "is of no use with a GGUF file" if settings.engine == "llamacpp" else no_model
+    reasons = {"mock": "needs --engine mock", "MODEL": no_model, "model folder": no_folder}
     for flag in _FLAGS:
         if not in_use[flag.needs] and given.get(flag.key) not in (None, defaults[flag.setting]):
             raise UsageError(f"--{flag.name} {reasons.get(flag.needs, f'is of no use with {what_starts_none}')}")
+    if passed_on and settings.model.model is None and "engine" not in given:
+        raise UsageError(_NO_MODEL)
     if passed_on and not settings.starts_engine:
         name = passed_on[0].partition("=")[0]
         raise UsageError(f"{name} is not a flag of Northbound's, and {what_starts_none} starts no engine to give it to")

@@ -8,6 +8,9 @@ from msgspec import Meta, Struct, field
 
 from application.options import FingerprintMode, ServerOptions
 
+DEFAULT_MODEL = "SmolLM2-135M-Instruct"
+"""What llama.cpp runs if no model is named."""
+
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", "NOTSET"]
 StructuredOutputsBackend = Literal["auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"]
 
@@ -56,7 +59,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Which model is served, and what is asked of it by default."""
 
     model: str | None = None
-    """A folder or a name on the Hugging Face hub. None: the mock engine answers without one."""
+    """A folder or a name on the Hugging Face hub; for llama.cpp a GGUF file. None: the DEFAULT_MODEL for llama.cpp, no
+    model at all for the mock engine."""
     served_model_names: tuple[str, ...]
     """At least one. Answers carry the first."""
     tokenizer: str | None = None
@@ -124,7 +128,9 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     model: ModelSettings
     handshake: HandshakeSettings
     lora: LoraSettings = LoraSettings()
-    engine: Literal["vllm", "mock"]
+    engine: Literal["vllm", "llamacpp", "mock"]
+    max_num_seqs: int | None = None
+    """Requests that the engine works on at a time. None: the engine's to choose."""
     mock_step_ms: float = 0.0
     python: str = field(default_factory=lambda: sys.executable)
     """The interpreter that runs the engine."""
@@ -140,6 +146,11 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     @property
     def starts_engine(self) -> bool:
         return self.engine == "vllm" and self.data_parallel_size_local != 0
+
+    @property
+    def owns_engine(self) -> bool:
+        """Whether the engine ends with the server, and the server with it."""
+        return self.starts_engine or self.engine == "llamacpp"
 
     def engine_argv(self) -> tuple[str, ...]:
         """What follows `vllm serve` for an engine started here, less the flags that say how the two sides meet:

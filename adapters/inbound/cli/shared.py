@@ -37,9 +37,9 @@ def lora_settings(values: Mapping[str, Any], *, allows_updating: bool) -> LoraSe
     return fill(LoraSettings, SHARED, {**values, "lora_modules": modules}, allows_updating=allows_updating)
 
 
-def model_settings(values: Mapping[str, Any], model: str | None) -> ModelSettings:
-    """Raises UsageError."""
-    names = [name for name in values.get("served_model_name", ()) if name] or [model or "mock"]
+def model_settings(values: Mapping[str, Any], model: str | None, name: str) -> ModelSettings:
+    """`name` is what the model is served as, if nothing else is said. Raises UsageError."""
+    names = [name for name in values.get("served_model_name", ()) if name] or [name]
     if "messages" in (values.get("default_chat_template_kwargs") or {}):
         raise UsageError("--default-chat-template-kwargs: messages come with each request")
     given = {**values, "model": model, "served_model_name": names}

@@ -39,7 +39,7 @@ def load_tokenizer(name: str, *, revision: str | None = None, trust_remote_code:
     files = ModelFiles(name, revision)
     files.find("tokenizer_config.json")  # tells in plain words when there is no such model
     try:
-        with _quiet_without_torch():
+        with quiet_without_torch():
             from transformers.models.auto.tokenization_auto import AutoTokenizer
         loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
         if getattr(loaded, "backend_tokenizer", None) is None:
@@ -82,7 +82,7 @@ def _no_fast_tokenizer(name: str) -> str:
 
 
 @contextmanager
-def _quiet_without_torch() -> Iterator[None]:
+def quiet_without_torch() -> Iterator[None]:
     """Keeps transformers from importing torch, where it is installed, and from advising to, where it is not.
 
     Serving needs no torch, which costs seconds and hundreds of megabytes."""

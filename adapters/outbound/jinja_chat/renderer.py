@@ -17,8 +17,8 @@ from domain.chat import Message, Rendering
 LONGEST_REASON = 500
 """Characters of what a template says that are passed on: it may quote the conversation."""
 
-_MODULES = re.compile(r"\b(?:\w+\.)+(?=\w+ object\b)")
-"""What stands before the name of a kind of object that has something wrong with it."""
+_KIND = re.compile(r"\b(?:\w+\.)+\w+ (?=object\b)")
+"""The name of a kind of object that a template's author did not make."""
 
 
 class TemplateTokenizer(Protocol):
@@ -123,7 +123,7 @@ def _said(error: Exception) -> str:
     elif type(error) is jinja2.TemplateError:
         said = str(error)  # the template raised it itself, in its own words
     else:
-        told = _MODULES.sub("", str(error)) if isinstance(error, jinja2.TemplateError) else "It fails."
+        told = _KIND.sub("", str(error)) if isinstance(error, jinja2.TemplateError) else "It fails."
         said = told + _place(error)
     return said.encode(errors="replace").decode()
 
