@@ -14,6 +14,8 @@ from tests.parity.coverage import missing
 from tests.parity.deviations import DEVIATIONS
 from tests.parity.refusals import NOT_SERVED
 
+pytestmark = pytest.mark.timeout(300)  # where processors are few and busy
+
 COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
 LONGEST_MESSAGE = 250
 
