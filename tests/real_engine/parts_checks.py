@@ -22,7 +22,9 @@ QUESTIONS = [
     CHAT_PETS,
     CHAT_PETS_BY_FIVE,
     PAST_THE_END,
-    completion("two of each", [PETS_AND_FOX, "1, 2, 3,"], n=2, temperature=1, seed=5, max_tokens=8, logprobs=1),
+    # what the engine happens to compute beside a token moves its score: so one token each, or none scored
+    completion("two choices", "1, 2, 3,", n=2, temperature=1.5, seed=3, max_tokens=1, logprobs=1),
+    completion("two prompts", ["1, 2, 3,", "a, b, c,"], max_tokens=4),
     completion("stopped", "1, 2, 3, 4,", stop=["7"], max_tokens=24, logprobs=0, return_token_ids=True),
     chat("scored", PETS_AND_FOX, prompt_logprobs=1, logprobs=True, max_tokens=4, return_token_ids=True),
 ]
