@@ -33,11 +33,11 @@ from adapters.inbound.http.vllm.tokenize.routes import (
 )
 from application.model import ModelDefaults
 from application.ports.engine import EngineCore
-from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.derender import Derender
 from application.services.generate import GenerateTokens
+from application.services.lora import LoraAdapters
 from application.services.models import ServedModels
 from application.services.prepare import Prepare
 from application.services.running import Running
@@ -49,11 +49,11 @@ ENDS: list[HTTPRouteHandler] = [render_chat, render_completions, derender_chat, 
 
 
 def build_server_app(
-    container: Container, settings: HttpSettings, *, updates_adapters: bool = False, generates: bool = True
+    container: Container, settings: HttpSettings, *, updates_lora: bool = False, generates: bool = True
 ) -> ASGIApp:
     """The application behind its door: who may come in, and from where. Same as vLLM: preflights need no key, and who
     is turned away is told no origin."""
-    app: ASGIApp = build_app(container, settings, updates_adapters=updates_adapters, generates=generates)
+    app: ASGIApp = build_app(container, settings, updates_lora=updates_lora, generates=generates)
     if settings.api_key:
         app = guarded(app, settings.api_key)
     if settings.root_path:
@@ -74,9 +74,9 @@ def _cors(settings: HttpSettings) -> CORSConfig | None:
     )
 
 
-def _handlers(settings: HttpSettings, updates_adapters: bool) -> list[HTTPRouteHandler]:
+def _handlers(settings: HttpSettings, updates_lora: bool) -> list[HTTPRouteHandler]:
     handlers = [chat_completions, completions, metrics, *_everywhere(settings)]
-    if updates_adapters:
+    if updates_lora:
         handlers += [load_lora_adapter, unload_lora_adapter]
     if settings.serves_scale_out:
         handlers += [*ENDS, generate, abort_requests]
@@ -101,12 +101,12 @@ def _everywhere(settings: HttpSettings) -> list[HTTPRouteHandler]:
 
 
 def build_app(
-    container: Container, settings: HttpSettings = DEFAULTS, *, updates_adapters: bool = False, generates: bool = True
+    container: Container, settings: HttpSettings = DEFAULTS, *, updates_lora: bool = False, generates: bool = True
 ) -> Litestar:
     """Each dependency is a plain function, so that an override in the container holds. Each is resolved once here,
-    so that a missing wire is a failed start. With `updates_adapters`, clients may load and unload adapters;
+    so that a missing wire is a failed start. With `updates_lora`, clients may load and unload adapters;
     unless it `generates`, there is no engine, and nothing that needs one."""
-    handlers = _handlers(settings, updates_adapters) if generates else _without_engine(settings)
+    handlers = _handlers(settings, updates_lora) if generates else _without_engine(settings)
     served = [path for handler in handlers if handler is not closed for path in handler.paths]
     document = ApiDocument(served, settings.root_path, asks_for_key=bool(settings.api_key))
 
@@ -137,8 +137,8 @@ def build_app(
     def models() -> ServedModels:
         return container.models()
 
-    def adapters() -> Adapters:
-        return container.adapters()
+    def lora_adapters() -> LoraAdapters:
+        return container.lora_adapters()
 
     def defaults() -> ModelDefaults:
         return container.defaults()
@@ -171,7 +171,7 @@ def build_app(
         tokenizing,
         tokenizer_configuration,
         models,
-        adapters,
+        lora_adapters,
         defaults,
         displays,
         engine,

@@ -12,16 +12,16 @@ from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 from adapters.outbound.prometheus.metrics import PrometheusMetrics
 from application.model import ModelDefaults, ModelLimits
 from application.options import ServerOptions
-from application.ports.adapters import AdapterLoader
 from application.ports.chat_renderer import ChatRenderer
 from application.ports.engine import EngineCore
+from application.ports.lora import LoraLoader
 from application.ports.tokenizer import Tokenizer
-from application.services.adapters import Adapters
 from application.services.chat import CompleteChat
 from application.services.completions import CompleteText
 from application.services.derender import Derender
 from application.services.generate import GenerateTokens
 from application.services.generation import GenerateText
+from application.services.lora import LoraAdapters
 from application.services.models import ServedModels
 from application.services.prepare import Prepare
 from application.services.render import Render
@@ -35,7 +35,7 @@ class Container(containers.DeclarativeContainer):
 
     engine: providers.Dependency[EngineCore] = providers.Dependency()
     """Open already."""
-    adapter_loader: providers.Dependency[AdapterLoader] = providers.Dependency(default=engine)
+    lora_loader: providers.Dependency[LoraLoader] = providers.Dependency(default=engine)
     """Mostly the engine itself."""
     tokenizer: providers.Dependency[Tokenizer] = providers.Dependency()
     chat_renderer: providers.Dependency[ChatRenderer] = providers.Dependency()
@@ -63,8 +63,8 @@ class Container(containers.DeclarativeContainer):
     complete_chat = providers.Singleton(CompleteChat, prepare, generate, options)
     generate_tokens = providers.Singleton(GenerateTokens, prepare, generate, options)
     derender = providers.Singleton(Derender, prepare, stage, options, limits, engine.provided.max_model_len)
-    adapters = providers.Singleton(Adapters, adapter_loader, names)
+    lora_adapters = providers.Singleton(LoraAdapters, lora_loader, names)
     models = providers.Singleton(
-        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options, adapters
+        ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options, lora_adapters
     )
     displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)

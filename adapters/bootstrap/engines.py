@@ -17,8 +17,8 @@ from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.connect import connect_external, connect_managed, connect_supervised
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, run_emulator
 from adapters.outbound.vllm_engine.process import EngineCommand
-from application.ports.adapters import AdapterLoader
 from application.ports.engine import EngineCore
+from application.ports.lora import LoraLoader
 from domain.errors import EngineFailure
 
 logger = logging.getLogger("northbound")
@@ -30,7 +30,7 @@ class OpenEngine(Struct, frozen=True):
     """An engine that takes requests, and a word of its end."""
 
     core: EngineCore
-    adapters: AdapterLoader
+    lora: LoraLoader
     died: asyncio.Event
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 
 from adapters.inbound.cli.settings import LoraModule
-from application.services.adapters import Adapters
+from application.services.lora import LoraAdapters
 from domain.errors import EngineFailure, RequestError
 
 logger = logging.getLogger("northbound")
@@ -15,7 +15,7 @@ class ModuleNotLoaded(Exception):
     """An adapter that the command line names cannot be served."""
 
 
-async def load_modules(adapters: Adapters, modules: Sequence[LoraModule], seconds: float) -> None:
+async def load_modules(adapters: LoraAdapters, modules: Sequence[LoraModule], seconds: float) -> None:
     """One after the other, each in so many seconds. Raises ModuleNotLoaded for the first that cannot be."""
     for module in modules:
         try:

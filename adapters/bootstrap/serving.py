@@ -79,7 +79,9 @@ async def _open(stack: AsyncExitStack, settings: Settings, model: Model) -> tupl
     engine = await stack.enter_async_context(open_engine(settings, model))
     container = build_container(settings, model, engine)
     if not isinstance(settings, RenderSettings):
-        await load_modules(container.adapters(), settings.lora.lora_modules, settings.handshake.engine_ready_timeout_s)
+        await load_modules(
+            container.lora_adapters(), settings.lora.lora_modules, settings.handshake.engine_ready_timeout_s
+        )
     return engine, container
 
 
@@ -115,14 +117,14 @@ async def _serve_until(
 def _app(container: Container, settings: Settings) -> ASGIApp:
     if isinstance(settings, RenderSettings):
         return build_server_app(container, settings.http, generates=False)
-    return build_server_app(container, settings.http, updates_adapters=settings.lora.allows_updating)
+    return build_server_app(container, settings.http, updates_lora=settings.lora.allows_updating)
 
 
 def build_container(settings: Settings, model: Model, engine: OpenEngine) -> Container:
     """Everything wired for these settings."""
     return Container(
         engine=providers.Object(engine.core),
-        adapter_loader=providers.Object(engine.adapters),
+        lora_loader=providers.Object(engine.lora),
         tokenizer=providers.Object(model.tokenizer),
         chat_renderer=providers.Object(model.chat_renderer),
         options=providers.Object(server_options(settings)),

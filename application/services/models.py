@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from application.options import ServerOptions
 from application.ports.engine import EngineCore
-from application.services.adapters import Adapters
+from application.services.lora import LoraAdapters
 from domain.errors import RequestError
 from domain.lora import LoraAdapter
 
@@ -49,7 +49,7 @@ class ServedModels:
         created: int,
         engine: EngineCore,
         options: ServerOptions,
-        adapters: Adapters,
+        adapters: LoraAdapters,
     ) -> None:
         self._names = names
         self._root = root

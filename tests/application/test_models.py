@@ -6,9 +6,9 @@ import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
-from application.services.adapters import Adapters
+from application.services.lora import LoraAdapters
 from application.services.models import ModelCard, ModelNotFound, ServedModel, ServedModels
-from tests.fakes.adapters import LoadingEngine
+from tests.fakes.lora import LoadingEngine
 
 NAMES = ["first", "second"]
 MODELS = ServedModels(
@@ -17,7 +17,7 @@ MODELS = ServedModels(
     1_700_000_000,
     ScriptedEngine(steps(104), max_model_len=100),
     ServerOptions(),
-    Adapters(LoadingEngine(), NAMES),
+    LoraAdapters(LoadingEngine(), NAMES),
 )
 
 
@@ -42,7 +42,7 @@ def test_there_is_a_card_for_each_name() -> None:
 
 async def test_adapters_are_listed_and_answer_in_their_own_names(tmp_path: Path) -> None:
     engine = LoadingEngine()
-    adapters = Adapters(engine, NAMES)
+    adapters = LoraAdapters(engine, NAMES)
     models = ServedModels(NAMES, "models/m", 1_700_000_000, engine, ServerOptions(), adapters)
     await adapters.load("a", str(tmp_path))
     await adapters.load("b", str(tmp_path), base_model_name="second")

@@ -14,7 +14,7 @@ import pytest
 
 from adapters.bootstrap.lora_modules import ModuleNotLoaded, load_modules
 from adapters.inbound.cli.settings import LoraModule
-from application.services.adapters import Adapters
+from application.services.lora import LoraAdapters
 from tests.e2e.engines import connected
 from tests.e2e.programs import Programs, Server, ends, is_refused, log_of, says
 from tests.e2e.serving import DEADLINE_S, client_at
@@ -109,7 +109,7 @@ async def loading(seconds: float) -> AsyncIterator[tuple[ScriptedEngineCore, "as
     """An engine that is to load a module."""
     async with ScriptedEngineCore() as core, connected(core) as engine:
         modules = [LoraModule(name="a", path="org/a")]
-        yield core, asyncio.create_task(load_modules(Adapters(engine, ["m"]), modules, seconds))
+        yield core, asyncio.create_task(load_modules(LoraAdapters(engine, ["m"]), modules, seconds))
 
 
 async def test_what_an_engine_says_of_a_module_is_told() -> None:

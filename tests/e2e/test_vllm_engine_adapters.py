@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from adapters.outbound.vllm_engine.wire import FinishCode, UtilityRequest
-from application.ports.adapters import AdapterNotFound, AdapterNotLoaded
 from application.ports.engine import EngineDead, EngineUnavailable
+from application.ports.lora import AdapterNotFound, AdapterNotLoaded
 from domain.lora import LoraAdapter
 from tests.e2e.engines import connected, read, request
 from tests.e2e.test_vllm_engine_death import disconnect, leave, say_dead, unreadable

@@ -46,7 +46,7 @@ async def serving(kind: Kind) -> AsyncIterator[Server]:
     # any token may come, so that texts break inside a character
     generations = DeterministicModel(model["vocab_size"], max_model_len=MAX_MODEL_LEN)
     engine = MockEngine(generations.start, tokens_per_step=2, max_model_len=MAX_MODEL_LEN)
-    app = build_app(container(engine, body_limit=BODY_LIMIT, **model), updates_adapters=True)
+    app = build_app(container(engine, body_limit=BODY_LIMIT, **model), updates_lora=True)
     yield Server(app, lambda: engine.running)
     await engine.aclose()
 

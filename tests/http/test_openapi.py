@@ -19,7 +19,7 @@ from adapters.inbound.http.vllm.gate import SCALE_OUT
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
 from domain.errors import EngineFailure
-from tests.fakes.adapters import LoadingEngine
+from tests.fakes.lora import LoadingEngine
 from tests.http.answers import Json, error_of
 from tests.http.described import Described
 from tests.http.serving import (
@@ -232,7 +232,7 @@ async def test_other_routes_answer_as_described(app: Litestar, described: Descri
 class TestAdapters:
     """Of a server whose clients may load and unload them."""
 
-    app: Litestar = build_app(container(LoadingEngine()), updates_adapters=True)
+    app: Litestar = build_app(container(LoadingEngine()), updates_lora=True)
     document: Json = told_by(app)
 
     async def test_the_rest_of_this_module_holds(self, document: Json) -> None:

@@ -9,8 +9,8 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap
 
-from application.ports.adapters import AdapterNotFound
 from application.ports.engine import EngineUnavailable
+from application.ports.lora import AdapterNotFound
 from application.services.models import ModelNotFound
 from domain.errors import EngineFailure, RequestError
 

@@ -16,8 +16,8 @@ from adapters.outbound.llamacpp_engine.model import GgufModel
 from adapters.outbound.llamacpp_engine.scheduler import Scheduler
 from adapters.outbound.llamacpp_engine.stream import LlamaCppStream
 from adapters.outbound.llamacpp_engine.worker import Outcomes, Worker
-from application.ports.adapters import AdapterLoader, AdapterNotLoaded
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
+from application.ports.lora import AdapterNotLoaded, LoraLoader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
 from domain.lora import LoraAdapter
@@ -64,7 +64,7 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LlamaCppEngine(EngineCore, AdapterLoader):
+class LlamaCppEngine(EngineCore, LoraLoader):
     """Requests are decoded together, step by step, in a thread of their own."""
 
     def __init__(self, model: GgufModel, context: DecodingContext, *, max_model_len: int, max_num_seqs: int) -> None:

@@ -7,8 +7,8 @@ from typing import Protocol, Self
 
 from msgspec import structs
 
-from application.ports.adapters import AdapterLoader, AdapterNotFound
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
+from application.ports.lora import AdapterNotFound, LoraLoader
 from domain.generation import GenerationRequest, TokenDelta
 from domain.lora import LoraAdapter
 from domain.timing import EngineStart
@@ -22,7 +22,7 @@ class Generation(Protocol):
         ...
 
 
-class MockEngine(EngineCore, AdapterLoader):
+class MockEngine(EngineCore, LoraLoader):
     """Answers each request with a generation of its own, one step in each `step_seconds`.
 
     Steps keep an absolute schedule per request: to a reader that comes late, those that were due come merged. With

@@ -1,12 +1,12 @@
 """In the place of an engine, in a process that renders and derenders for engines elsewhere."""
 
-from application.ports.adapters import AdapterLoader, AdapterNotLoaded
 from application.ports.engine import EngineCore, EngineUnavailable, TokenStream
+from application.ports.lora import AdapterNotLoaded, LoraLoader
 from domain.generation import GenerationRequest
 from domain.lora import LoraAdapter
 
 
-class NoEngine(EngineCore, AdapterLoader):
+class NoEngine(EngineCore, LoraLoader):
     """Takes nothing, and does not fail: there is nothing to fail."""
 
     def __init__(self, max_model_len: int) -> None:

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, Final
 
 from adapters.outbound.vllm_engine.wire import UtilityOutput, UtilityRequest
-from application.ports.adapters import AdapterNotFound, AdapterNotLoaded
+from application.ports.lora import AdapterNotFound, AdapterNotLoaded
 from domain.errors import EngineFailure
 from domain.lora import LoraAdapter
 

@@ -25,8 +25,8 @@ from adapters.outbound.vllm_engine.wire import (
     UtilityRequest,
     identity_of,
 )
-from application.ports.adapters import AdapterLoader
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, check_rank
+from application.ports.lora import LoraLoader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest
 from domain.lora import LoraAdapter
@@ -38,7 +38,7 @@ class NumberTooLarge(RequestError):
     """A number of the request does not fit the 64 bits that it has on the wire."""
 
 
-class ZmqEngineCore(EngineCore, AdapterLoader):
+class ZmqEngineCore(EngineCore, LoraLoader):
     """Engines that are ready, over sockets that whoever made it closes after it."""
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Protocol
 from msgspec import Struct, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 
-from adapters.outbound.vllm_engine.emulated_adapters import CallFailed, EmulatedAdapters, adapter_of
+from adapters.outbound.vllm_engine.emulated_lora import CallFailed, EmulatedLora, adapter_of
 from adapters.outbound.vllm_engine.tensors import pack_prompt_rows, pack_rows
 from adapters.outbound.vllm_engine.wire import (
     ABORT,
@@ -127,7 +127,7 @@ class EmulatedEngine:
         self._output: type[EngineCoreOutput032] = EngineCoreOutput032 if is_032 else EngineCoreOutput
         self._faults = faults
         self._draft_metrics = draft_metrics
-        self._adapters = EmulatedAdapters()
+        self._adapters = EmulatedLora()
         self._running: dict[str, _Running] = {}
         self._widest = 0
         self._encode = Encoder().encode

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from application.services.adapters import Adapters
+from application.services.lora import LoraAdapters
 
 
 class LoadAdapterRequest(Struct, kw_only=True):
@@ -35,10 +35,10 @@ _UNLOAD = msgspec.json.Decoder(UnloadAdapterRequest)
 
 @post("/v1/load_lora_adapter", status_code=200)
 async def load_lora_adapter(
-    request: Request[Any, Any, Any], adapters: Injected[Adapters], body_limit: Injected[BodyLimit]
+    request: Request[Any, Any, Any], lora_adapters: Injected[LoraAdapters], body_limit: Injected[BodyLimit]
 ) -> ASGIApp:
     body = await read_body(request, _LOAD, body_limit)
-    await adapters.load(
+    await lora_adapters.load(
         body.lora_name, body.lora_path, is_3d=bool(body.is_3d_lora_weight), in_place=bool(body.load_inplace)
     )
     return _done(f"Success: LoRA adapter '{body.lora_name}' added successfully.")
@@ -46,10 +46,10 @@ async def load_lora_adapter(
 
 @post("/v1/unload_lora_adapter", status_code=200)
 async def unload_lora_adapter(
-    request: Request[Any, Any, Any], adapters: Injected[Adapters], body_limit: Injected[BodyLimit]
+    request: Request[Any, Any, Any], lora_adapters: Injected[LoraAdapters], body_limit: Injected[BodyLimit]
 ) -> ASGIApp:
     body = await read_body(request, _UNLOAD, body_limit)
-    await adapters.unload(body.lora_name)
+    await lora_adapters.unload(body.lora_name)
     return _done(f"Success: LoRA adapter '{body.lora_name}' removed successfully.")
 
 

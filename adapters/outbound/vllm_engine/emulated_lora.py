@@ -14,7 +14,7 @@ class CallFailed(Exception):
     """What the engine's method raises."""
 
 
-class EmulatedAdapters:
+class EmulatedLora:
     """The adapters that were loaded, by id."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ class AdapterNotLoaded(EngineFailure):
     """An engine cannot load the adapter. The message is what it says."""
 
 
-class AdapterLoader(Protocol):
+class LoraLoader(Protocol):
     """Where the adapters are that requests are generated with."""
 
     @abstractmethod

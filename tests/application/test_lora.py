@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from application.ports.adapters import AdapterNotFound, AdapterNotLoaded
-from application.services.adapters import AdapterRefused, Adapters
+from application.ports.lora import AdapterNotFound, AdapterNotLoaded
+from application.services.lora import AdapterRefused, LoraAdapters
 from domain.lora import LoraAdapter
-from tests.fakes.adapters import LoadingEngine
+from tests.fakes.lora import LoadingEngine
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def engine() -> LoadingEngine:
 
 
 @pytest.fixture
-def adapters(engine: LoadingEngine) -> Adapters:
-    return Adapters(engine, ["first", "second"])
+def adapters(engine: LoadingEngine) -> LoraAdapters:
+    return LoraAdapters(engine, ["first", "second"])
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def started(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
     return task
 
 
-async def test_one_that_was_loaded_is_there(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_one_that_was_loaded_is_there(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     await adapters.load("a", path, is_3d=True)
     loaded = LoraAdapter(name="a", id=1, path=path, is_3d=True)
     assert adapters.get("a") == loaded
@@ -46,13 +46,13 @@ async def test_one_that_was_loaded_is_there(adapters: Adapters, engine: LoadingE
     assert adapters.get(None) is None
 
 
-async def test_only_a_base_that_is_served_is_kept(adapters: Adapters, path: str) -> None:
+async def test_only_a_base_that_is_served_is_kept(adapters: LoraAdapters, path: str) -> None:
     await adapters.load("a", path, base_model_name="second")
     await adapters.load("b", path, base_model_name="third")
     assert [adapter.base_model_name for adapter in adapters.loaded] == ["second", None]
 
 
-async def test_it_is_there_once_the_engine_has_it(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_it_is_there_once_the_engine_has_it(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     engine.gate.clear()
     loading = await started(adapters.load("a", path))
     assert adapters.get("a") is None
@@ -61,7 +61,7 @@ async def test_it_is_there_once_the_engine_has_it(adapters: Adapters, engine: Lo
     assert adapters.get("a") is not None
 
 
-async def test_each_has_an_id_that_none_had_before(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_each_has_an_id_that_none_had_before(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     await adapters.load("a", path)
     await adapters.unload("a")
     engine.failures = [AdapterNotLoaded("no")]
@@ -71,7 +71,7 @@ async def test_each_has_an_id_that_none_had_before(adapters: Adapters, engine: L
     assert [adapter.id for adapter, _ in engine.loads] == [1, 2, 3]
 
 
-async def test_in_place_it_keeps_its_id_and_its_turn(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_in_place_it_keeps_its_id_and_its_turn(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     for name in "ab":
         await adapters.load(name, path)
     await adapters.load("a", "/", in_place=True)
@@ -79,7 +79,7 @@ async def test_in_place_it_keeps_its_id_and_its_turn(adapters: Adapters, engine:
     assert [in_place for _, in_place in engine.loads] == [False, False, True]
 
 
-async def test_what_does_not_load_in_place_changes_nothing(adapters: Adapters, path: str) -> None:
+async def test_what_does_not_load_in_place_changes_nothing(adapters: LoraAdapters, path: str) -> None:
     await adapters.load("a", path)
     before = adapters.loaded
     with pytest.raises(AdapterNotFound):
@@ -91,7 +91,7 @@ async def test_what_does_not_load_in_place_changes_nothing(adapters: Adapters, p
     ("name", "path", "param"), [("", "/", "lora_name"), ("a", "", "lora_path"), ("second", "/", "lora_name")]
 )
 async def test_what_cannot_be_loaded(
-    adapters: Adapters, engine: LoadingEngine, name: str, path: str, param: str
+    adapters: LoraAdapters, engine: LoadingEngine, name: str, path: str, param: str
 ) -> None:
     with pytest.raises(AdapterRefused) as refused:
         await adapters.load(name, path, in_place=True)
@@ -99,7 +99,7 @@ async def test_what_cannot_be_loaded(
     assert engine.loads == []
 
 
-async def test_a_name_is_taken_once(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_a_name_is_taken_once(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     await adapters.load("a", path)
     with pytest.raises(AdapterRefused, match="`a` is loaded already") as refused:
         await adapters.load("a", path)
@@ -107,7 +107,7 @@ async def test_a_name_is_taken_once(adapters: Adapters, engine: LoadingEngine, p
     assert len(engine.loads) == 1
 
 
-async def test_two_loads_of_one_name_at_once_are_one(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_two_loads_of_one_name_at_once_are_one(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     engine.gate.clear()
     first, second = [await started(adapters.load("a", path)) for _ in range(2)]
     engine.gate.set()
@@ -118,7 +118,7 @@ async def test_two_loads_of_one_name_at_once_are_one(adapters: Adapters, engine:
 
 
 async def test_the_second_is_loaded_if_the_first_could_not_be(
-    adapters: Adapters, engine: LoadingEngine, path: str
+    adapters: LoraAdapters, engine: LoadingEngine, path: str
 ) -> None:
     engine.failures = [AdapterNotLoaded("no")]
     engine.gate.clear()
@@ -130,7 +130,7 @@ async def test_the_second_is_loaded_if_the_first_could_not_be(
     assert adapters.get("a") is not None
 
 
-async def test_names_do_not_wait_for_each_other(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_names_do_not_wait_for_each_other(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     await adapters.load("b", path)
     engine.gate.clear()
     loading = await started(adapters.load("a", path))
@@ -141,7 +141,7 @@ async def test_names_do_not_wait_for_each_other(adapters: Adapters, engine: Load
     assert [adapter.name for adapter in adapters.loaded] == ["a"]
 
 
-async def test_unloading_waits_for_a_load_under_way(adapters: Adapters, engine: LoadingEngine, path: str) -> None:
+async def test_unloading_waits_for_a_load_under_way(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:
     engine.gate.clear()
     loading = await started(adapters.load("a", path))
     unloading = await started(adapters.unload("a"))
@@ -153,7 +153,7 @@ async def test_unloading_waits_for_a_load_under_way(adapters: Adapters, engine: 
 
 
 @pytest.mark.parametrize("name", ["a", "lost", "first"])
-async def test_what_is_not_there_cannot_be_unloaded(adapters: Adapters, path: str, name: str) -> None:
+async def test_what_is_not_there_cannot_be_unloaded(adapters: LoraAdapters, path: str, name: str) -> None:
     await adapters.load("lost", path)
     await adapters.unload("lost")
     with pytest.raises(AdapterNotFound) as refused:
@@ -161,7 +161,7 @@ async def test_what_is_not_there_cannot_be_unloaded(adapters: Adapters, path: st
     assert refused.value.param == "lora_name"
 
 
-async def test_nothing_is_not_unloaded(adapters: Adapters) -> None:
+async def test_nothing_is_not_unloaded(adapters: LoraAdapters) -> None:
     with pytest.raises(AdapterRefused) as refused:
         await adapters.unload("")
     assert refused.value.param == "lora_name"

@@ -15,9 +15,9 @@ from litestar import Litestar
 from adapters.bootstrap.app import build_app
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
-from application.ports.adapters import AdapterNotLoaded
 from application.ports.engine import EngineDead, EngineUnavailable
-from tests.fakes.adapters import LoadingEngine
+from application.ports.lora import AdapterNotLoaded
+from tests.fakes.lora import LoadingEngine
 from tests.http.answers import answer, error_of
 from tests.http.exchange import Exchange, eventually
 from tests.http.serving import COMPLETIONS, by_endpoint, container, get, post, question, with_logprobs
@@ -36,7 +36,7 @@ def engine() -> LoadingEngine:
 @pytest.fixture
 def app(engine: LoadingEngine) -> Litestar:
     """Clients may load and unload."""
-    return build_app(container(engine, names=("m", "n")), updates_adapters=True)
+    return build_app(container(engine, names=("m", "n")), updates_lora=True)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_the_rule_holds_by_an_adapter_s_name(
     engine: LoadingEngine, ad1: Json, path: str, stream: bool, flag: bool, field: bool | None
 ) -> None:
     options = ServerOptions(default_return_tokens_as_token_ids=flag)
-    app = build_app(container(engine, options=options), updates_adapters=True)
+    app = build_app(container(engine, options=options), updates_lora=True)
     await post(app, LOAD, ad1)
     body = question(path, model="ad1", stream=stream, return_tokens_as_token_ids=field, **with_logprobs(path, 1))
     tokens = answer(await post(app, path, body)).tokens
@@ -200,8 +200,8 @@ async def test_what_runs_goes_on_when_its_adapter_is_unloaded(engine: LoadingEng
     gate = asyncio.Event()
     scripted = ScriptedEngine([*steps(104, 105)[:1], gate, *steps(105)])
     wired = container(scripted)
-    wired.adapter_loader.override(engine)
-    app = build_app(wired, updates_adapters=True)
+    wired.lora_loader.override(engine)
+    app = build_app(wired, updates_lora=True)
     await post(app, LOAD, ad1)
     exchange = Exchange(app, COMPLETIONS, question(COMPLETIONS, model="ad1", stream=True))
     await exchange.until_received(b"data: {")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from weakref import WeakValueDictionary
 
-from application.ports.adapters import AdapterLoader, AdapterNotFound
+from application.ports.lora import AdapterNotFound, LoraLoader
 from domain.errors import RequestError
 from domain.lora import LoraAdapter
 
@@ -14,10 +14,10 @@ class AdapterRefused(RequestError):
     """An adapter cannot be loaded under that name."""
 
 
-class Adapters:
+class LoraAdapters:
     """Adapters by name, as they were loaded. What concerns one name happens one after the other."""
 
-    def __init__(self, loader: AdapterLoader, model_names: Sequence[str]) -> None:
+    def __init__(self, loader: LoraLoader, model_names: Sequence[str]) -> None:
         self._loader = loader
         self._model_names = model_names
         self._loaded: dict[str, LoraAdapter] = {}

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from adapters.outbound.mock_engine.engine import MockEngine
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
-from application.ports.adapters import AdapterNotFound
+from application.ports.lora import AdapterNotFound
 from domain.errors import EngineFailure
 from domain.lora import LoraAdapter
 from tests.contract.engines import open_engine
 from tests.contract.test_engine_core import asked
-from tests.fakes.adapters import LoadingEngine
+from tests.fakes.lora import LoadingEngine
 
 Engine = MockEngine | ZmqEngineCore
 
