@@ -1,6 +1,8 @@
-"""HTTP/1.1 as uvicorn reads it, with an end to what it gathers of a request's head."""
+"""HTTP/1.1 as uvicorn reads it, with an end to what it gathers of a request's head, and no end at an upgrade."""
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from adapters.inbound.http.errors import describe
 from domain.errors import RequestError
@@ -18,16 +20,52 @@ class NotHttp(RequestError):
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """The limits hold for trailers too, which are headers that come late."""
+    """The limits hold for trailers too, which are headers that come late. A request to go on in another protocol is
+    answered in this one."""
 
     _gathered = 0
     """Bytes since the request began or a part of its body came."""
 
+    _running: RequestResponseCycle | None = None
+    """The last to be started; others may wait behind it."""
+
     def data_received(self, data: bytes) -> None:
         self._gathered += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("")
         if self._gathered > LARGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("")
+
+    def _parse(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while True:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._upgrades:
+                    rest = rest[upgrade.args[0] :]
+                    self._start_over_without_upgrade()
+                    continue
+            return
+
+    @property
+    def _upgrades(self) -> bool:
+        """Whether to read the head again, without what asks for another protocol. CONNECT asks by itself."""
+        if not self.parser.should_upgrade() or self.parser.get_method() == b"CONNECT":
+            return False
+        return any(name == b"upgrade" for name, _ in self.headers)
+
+    def _start_over_without_upgrade(self) -> None:
+        """The parser takes all that follows for another protocol, the body included."""
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        headers = b"".join(b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade")
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # same as uvicorn
+        self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, headers))
 
     def on_message_begin(self) -> None:
         self._gathered = 0
@@ -38,9 +76,28 @@ class HttpProtocol(HttpToolsProtocol):
         if len(self.headers) > MOST_HEADERS:
             raise NotHttp()  # the parser ends with it
 
+    def on_headers_complete(self) -> None:
+        if not self._upgrades:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._upgrades:
+            super().on_message_complete()
+
     def on_body(self, body: bytes) -> None:
         self._gathered = 0
         super().on_body(body)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # uvicorn tells the request that came last, even if that still waits for this one
+        if self._running and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - there is nothing more to say
         """In the envelope of every other error."""

@@ -206,3 +206,18 @@ async def test_who_is_cut_off_when_the_server_stops_is_no_defect(caplog: pytest.
     await connection.close()
     assert "Cancel 1 running task(s)" in caplog.text
     assert not any(record.exc_info for record in caplog.records)
+
+
+@by_endpoint
+@LEAVING
+async def test_with_another_request_sent_meanwhile(
+    path: str, leave: Callable[[Connection], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(*[H] * 200_000) as (address, _):
+        connection = await Connection.open(address)
+        await connection.post(path, question(path, stream=True, max_tokens=2000))
+        await connection.send(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        for _ in range(3):
+            assert b"data: {" in await connection.read_until(b"\n\n")
+        leave(connection)
+    assert not caplog.records

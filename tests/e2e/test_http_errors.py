@@ -134,6 +134,49 @@ async def send_often(connection: Connection, content: bytes, times: int) -> None
         await connection.send(content)
 
 
+UPGRADES = {
+    "HTTP/2": ["connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAMAAABkAAQAAP__"],
+    "WebSocket": ["connection: upgrade", "upgrade: websocket"],
+}
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES.keys())
+@pytest.mark.parametrize("size", [1, 50, 10_000], ids=["bytes", "pieces", "whole"])
+async def test_who_would_rather_go_on_in_another_protocol_is_answered_in_this_one(
+    upgrade: list[str], size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Java's HTTP client, for one, asks in every request."""
+    body = json.dumps(question(CHAT)).encode()
+    request = post_head(CHAT, f"content-length: {len(body)}", *upgrade) + body
+    async with listening(application(ScriptedEngine(steps(104)))) as address:
+        connection = await Connection.open(address)
+        for _ in range(2):
+            for start in range(0, len(request), size):
+                await connection.send(request[start : start + size])
+            assert b" 200 " in await connection.read_until(b"\r\n\r\n")
+            await connection.read_until(b"}")
+        await connection.close()
+    assert not caplog.records
+
+
+async def test_many_upgrades_at_once() -> None:
+    request = b"GET /health HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    async with listening(application(ScriptedEngine(steps(104)))) as address:
+        connection = await Connection.open(address)
+        await connection.send(request * 2000)
+        for _ in range(2000):
+            assert b" 200 " in await connection.read_until(b"\r\n\r\n")
+        await connection.close()
+
+
+async def test_nobody_is_connected_elsewhere() -> None:
+    async with listening(application(ScriptedEngine(steps(104)))) as address:
+        connection = await Connection.open(address)
+        await connection.send(b"CONNECT /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n")
+        assert b" 405 " in await connection.read_until(b"\r\n\r\n")
+        await connection.close()
+
+
 async def test_what_is_compressed_is_no_json() -> None:
     async with listening(application(ScriptedEngine(steps(104)))) as address, client_at(address) as client:
         content = gzip.compress(json.dumps(question(CHAT)).encode())
