@@ -1,6 +1,8 @@
 """Tokens of Hugging Face vocabularies, against what the tokenizers library itself makes of them."""
 
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -161,3 +163,15 @@ def test_the_vocabulary_counts_gaps_and_added_tokens() -> None:
     library.add_tokens(["c", "d"])
     tokenizer = HfTokenizer(library)
     assert tokenizer.piece(tokenizer.vocab_size - 1).content
+
+
+@pytest.mark.parametrize("encode", ["encode", "encode_offsets"])
+def test_other_threads_run_while_a_long_text_is_encoded(encode: str) -> None:
+    tokenizer = HfTokenizer(tokenizers.byte_level_bpe())
+    turns = 0
+    with ThreadPoolExecutor(1) as other:
+        encoding = other.submit(getattr(tokenizer, encode), TEXT * 5_000, add_special_tokens=False)
+        while not encoding.done():
+            time.sleep(0.001)
+            turns += 1
+    assert turns > 20

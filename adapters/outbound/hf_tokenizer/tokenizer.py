@@ -1,7 +1,7 @@
 """The vocabulary of a Hugging Face model, over the tokenizers library alone."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import tokenizers
@@ -40,10 +40,10 @@ class HfTokenizer(Tokenizer):
         return self._longest_entry
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        return self._encode(text, add_special_tokens).ids
+        return self._encode(self._tokenizer.encode_batch_fast, text, add_special_tokens).ids
 
     def encode_offsets(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        encoding = self._encode(text, add_special_tokens)
+        encoding = self._encode(self._tokenizer.encode_batch, text, add_special_tokens)
         offsets: list[int] = []
         added_at = 0
         for (start, _), is_added in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
@@ -76,12 +76,16 @@ class HfTokenizer(Tokenizer):
         first = self._notation.read_first(self._tokenizer.id_to_token(token_id) or "")
         return TokenPiece.of(first.encode(), piece.is_special)
 
-    def _encode(self, text: str, add_special_tokens: bool) -> tokenizers.Encoding:
+    @staticmethod
+    def _encode(
+        encode_batch: Callable[..., list[tokenizers.Encoding]], text: str, add_special_tokens: bool
+    ) -> tokenizers.Encoding:
+        # As a batch of one: what encodes a text by itself keeps every other thread waiting.
         try:
-            return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            return encode_batch([text], add_special_tokens=add_special_tokens)[0]
         except TypeError:
             # half a surrogate pair has no UTF-8: as wherever bytes are no text, U+FFFD stands for it
-            return self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=add_special_tokens)
+            return encode_batch([_SURROGATE.sub("\ufffd", text)], add_special_tokens=add_special_tokens)[0]
 
 
 class _Pieces(dict[int, TokenPiece]):
