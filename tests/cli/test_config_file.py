@@ -68,6 +68,8 @@ def test_what_is_not_built_is_refused_from_it_too(refused: Refusals, file: Path)
         ("- a\n", "expected flags and their values in "),
         ("", "expected flags and their values in "),
         ("1: 2\n", "expected flags and their values in "),
+        ("a: &a [*a]", "a has a value that JSON cannot hold"),
+        ("a: {~: 1}", "a has a value that JSON cannot hold"),
     ],
 )
 def test_a_file_that_says_nothing(refused: Refusals, file: Path, text: str, problem: str) -> None:

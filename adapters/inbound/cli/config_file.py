@@ -52,11 +52,14 @@ def _words(flags: dict[str, Any]) -> Iterator[str]:
             case bool():
                 yield f"--{name}" if value else f"--no-{name}"
             case list():
-                yield from (f"--{name}", *map(_word, value)) if value else ()
+                yield from (f"--{name}", *(_word(name, item) for item in value)) if value else ()
             case _:
-                yield f"--{name}={_word(value)}"
+                yield f"--{name}={_word(name, value)}"
 
 
-def _word(value: Any) -> str:
+def _word(name: str, value: Any) -> str:
     # Same as vLLM: null is the word None, which unsets what takes a string.
-    return value if isinstance(value, str) else "None" if value is None else msgspec.json.encode(value).decode()
+    try:
+        return value if isinstance(value, str) else "None" if value is None else msgspec.json.encode(value).decode()
+    except (TypeError, RecursionError):
+        raise UsageError(f"--config: {name} has a value that JSON cannot hold") from None
