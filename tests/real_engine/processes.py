@@ -46,6 +46,10 @@ class Program:
             )
 
     @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
     def exit_status(self) -> int | None:
         return self._popen.poll()
 
