@@ -9,6 +9,7 @@ import pytest
 
 from tests.bench.frontends import ROOT
 from tests.bench.load import Answer, summary
+from tests.bench.measure import Run, medians
 
 WORKLOADS = ["chat", "completions-5-ids", "short", "beside-scored-prompt"]
 SIZES = "--streams 4 --requests 2 --prompt 8 --answer 16 --scored-prompt 40 --step-ms 2 --repeats 2"
@@ -84,3 +85,23 @@ def test_what_is_refused_or_breaks_off_fails() -> None:
     answers = [Answer(1.0, 200, [(1.1, CHUNK)]), Answer(1.0, 400, [(1.1, b'{"error":{}}')], True), Answer(1.0)]
     load = summary(answers, 1.0, failures=1)
     assert (load.tokens, load.failures) == (0, 4)
+
+
+def test_medians_pass_over_what_is_missing() -> None:
+    def run(cost: float | None, failures: int) -> Run:
+        return Run(
+            tokens_per_s=1.0,
+            cpu_us_per_token=cost,
+            ttft_ms_p50=None,
+            ttft_ms_p99=None,
+            itl_ms_p50=None,
+            itl_ms_p99=None,
+            failures=failures,
+            tokens=1,
+            engine_busy=0.0,
+        )
+
+    middle = medians([run(10.0, 0), run(None, 7), run(30.0, 0)])
+    assert middle["cpu_us_per_token"] == 20.0
+    assert middle["failures"] == 7
+    assert middle["ttft_ms_p50"] is None
