@@ -9,6 +9,9 @@ from application.ports.lora import AdapterNotFound, LoraLoader
 from domain.errors import RequestError
 from domain.lora import LoraAdapter
 
+LONGEST_NAME = 1024
+"""Characters. Every answer of the adapter carries them."""
+
 
 class AdapterRefused(RequestError):
     """An adapter cannot be loaded under that name."""
@@ -46,6 +49,9 @@ class LoraAdapters:
         of another. Raises AdapterRefused, and what the loader raises: then all is as it was."""
         _check_given("lora_name", name)
         _check_given("lora_path", path)
+        if len(name) > LONGEST_NAME:
+            message = f"lora_name must have at most {LONGEST_NAME} characters, got {len(name)}."
+            raise AdapterRefused(message, "lora_name")
         if name in self._model_names:
             raise AdapterRefused(f"`{name[:100]}` is a name of the model itself.", "lora_name")
         async with self._lock(name):

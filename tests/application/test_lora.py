@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from application.ports.lora import AdapterNotFound, AdapterNotLoaded
-from application.services.lora import AdapterRefused, LoraAdapters
+from application.services.lora import LONGEST_NAME, AdapterRefused, LoraAdapters
 from domain.lora import LoraAdapter
 from tests.fakes.lora import LoadingEngine
 
@@ -88,7 +88,13 @@ async def test_what_does_not_load_in_place_changes_nothing(adapters: LoraAdapter
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "param"), [("", "/", "lora_name"), ("a", "", "lora_path"), ("second", "/", "lora_name")]
+    ("name", "path", "param"),
+    [
+        ("", "/", "lora_name"),
+        ("a", "", "lora_path"),
+        ("second", "/", "lora_name"),
+        ("a" * (LONGEST_NAME + 1), "/", "lora_name"),
+    ],
 )
 async def test_what_cannot_be_loaded(
     adapters: LoraAdapters, engine: LoadingEngine, name: str, path: str, param: str
@@ -96,7 +102,13 @@ async def test_what_cannot_be_loaded(
     with pytest.raises(AdapterRefused) as refused:
         await adapters.load(name, path, in_place=True)
     assert refused.value.param == param
+    assert len(str(refused.value)) < 200
     assert engine.loads == []
+
+
+async def test_the_longest_name(adapters: LoraAdapters, path: str) -> None:
+    await adapters.load("a" * LONGEST_NAME, path)
+    assert adapters.get("a" * LONGEST_NAME) is not None
 
 
 async def test_a_name_is_taken_once(adapters: LoraAdapters, engine: LoadingEngine, path: str) -> None:

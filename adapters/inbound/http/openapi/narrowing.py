@@ -9,6 +9,7 @@ from adapters.inbound.http.openai.chat.lower import UNBUILT_IN_MESSAGE
 from adapters.inbound.http.openai.completions.schema import MOST_PROMPTS
 from adapters.inbound.http.openai.exchange import LONGEST_ID
 from adapters.inbound.http.openai.sampling import LONGEST_SALT, MOST_CHOICES, MOST_STOP_STRINGS
+from application.services.lora import LONGEST_NAME
 from domain.sampling import MOST_SCORED_IDS
 
 Schema = dict[str, Any]
@@ -58,7 +59,7 @@ NARROWED: dict[str, Narrowed] = {
         "max_tokens": {"minimum": 0},
         "logprobs": {"minimum": -1},
     },
-    "LoadAdapterRequest": {"lora_name": {"minLength": 1}, "lora_path": {"minLength": 1}},
+    "LoadAdapterRequest": {"lora_name": {"minLength": 1, "maxLength": LONGEST_NAME}, "lora_path": {"minLength": 1}},
     "UnloadAdapterRequest": {"lora_name": {"minLength": 1}},
     "ChatMessage": {name: {"enum": [None, False, 0, "", [], {}]} for name in UNBUILT_IN_MESSAGE},
     "ContentPart": {"type": {"const": "text"}, "text": {"anyOf": [{"type": "string"}]}},
