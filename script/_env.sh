@@ -56,7 +56,10 @@ ensure_northbound() {
     # pip knows dependency groups from 25.1 on
     [ ${#needs[@]} = 0 ] || "$venv/bin/python" -m pip install -qq --upgrade 'pip>=25.1'
     # the extra is empty before Python 3.12
-    (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' ${needs[@]+"${needs[@]}"})
+    if ! (cd "$root" && "$venv/bin/python" -m pip install -qq --editable '.[local]' ${needs[@]+"${needs[@]}"}); then
+      say "pip could not install what is needed into $venv; it asks the package index that it is set up for"
+      return 1
+    fi
     [ ${#needs[@]} != 0 ] || stamp="$stamp for serving"
     printf '%s\n' "$stamp" >"$venv/.northbound-stamp"
   fi
