@@ -26,7 +26,7 @@ usage: northbound COMMAND [flags]
 An OpenAI-compatible HTTP frontend for vLLM's engine.
 
 commands:
-  serve [MODEL]   serve a model: start its engine, wait for engines started elsewhere, or use a mock engine
+  serve [MODEL]   serve a model: by an engine started here or elsewhere, by llama.cpp, or a mock of one
   render MODEL    render and derender for engines elsewhere, without one
   frontend        be the frontend of `vllm serve`, which starts this command itself
   mock-engine     be an engine, as far as a frontend can tell, in a process of its own
@@ -37,7 +37,8 @@ flags:
 """
 
 _SERVE_DESCRIPTION = """\
-Serves MODEL, a folder or a name on the Hugging Face hub, over an OpenAI-compatible HTTP API.
+Serves MODEL over an OpenAI-compatible HTTP API: a folder or a name on the Hugging Face hub by vLLM, a GGUF file by
+llama.cpp. Without MODEL it fetches a small one, once, for llama.cpp.
 
 Flags have vLLM's names and meanings; those marked * are Northbound's own. A switch --x may also be written --no-x,
 --x=true and --x=false. A flag --x that takes a JSON object may also be given key by key: --x.key VALUE.
@@ -47,6 +48,8 @@ Flags that are not listed go to the engine unread, with their values and in orde
 Flags of vLLM's frontend that Northbound has not built yet fail the start, unless they are set to vLLM's default.
 
 examples:
+  northbound serve
+  northbound serve FILE.gguf
   northbound serve --engine mock
   northbound serve Qwen/Qwen3-0.6B --max-model-len 8k --dtype bfloat16
   northbound serve Qwen/Qwen3-0.6B --data-parallel-size-local 0 --data-parallel-rpc-port 29550
