@@ -150,12 +150,16 @@ class Derender:
         return choices, reader
 
     def _check(self, replay: Replay) -> None:
-        told = [token_id for token_id in replay.prompt_token_ids or () if token_id >= 0]
-        for param, token_ids in [("prompt_token_ids", told), *((replay.param, one.token_ids) for one in replay.deltas)]:
+        prompt = replay.prompt_token_ids or ()
+        for param, token_ids in [
+            ("prompt_token_ids", prompt),
+            *((replay.param, one.token_ids) for one in replay.deltas),
+        ]:
             if len(token_ids) > self._max_model_len:
                 message = f"{param}: {len(token_ids)} tokens are more than the model's context, {self._max_model_len}."
                 raise NotGeneratedHere(message, param)
-            check_in_vocabulary(param, token_ids, self._limits.vocab_size)
+            told = [token_id for token_id in token_ids if token_id >= 0]
+            check_in_vocabulary(param, told, self._limits.vocab_size)
 
 
 def _steps(delta: TokenDelta) -> list[TokenDelta]:

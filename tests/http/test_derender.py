@@ -6,6 +6,7 @@ import pytest
 from litestar import Litestar
 
 from adapters.inbound.cli.settings import HttpSettings
+from adapters.inbound.http.openai.sampling import MOST_CHOICES
 from adapters.outbound.byte_tokenizer.tokenizer import EOS_TOKEN_ID, VOCAB_SIZE
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.options import ServerOptions
@@ -221,6 +222,12 @@ class TestAChunk:
         assert (tokens, offsets) == (whole["logprobs"]["tokens"], whole["logprobs"]["text_offset"])
 
 
+WIDE = {"content": [*[ROW] * 9, ROW | {"top_logprobs": [OTHER | {"token_id": 120 + i, "rank": i} for i in range(30)]}]}
+"""One row that all others would be filled up to."""
+UNTOLD = [None] * 50 + [{"104": {"logprob": -0.5, "rank": 1}}]
+"""Scores of a prompt longer than the context, whose tokens they do not tell."""
+EACH = [choice(104, index=index) for index in range(MOST_CHOICES // 2 + 1)]
+
 RESPONSE = {"generate_response": generated(choice(104))}
 RESPONSES = {"generate_responses": [generated(choice(104))]}
 CHUNK = {"stream": True, "generate_chunk": generated(choice(104))}
@@ -242,6 +249,14 @@ BAD: list[tuple[str, Json, str | None]] = [
     (DERENDER_CHAT, {"generate_response": generated(choice(104, 104, logprobs=SCORED))}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice(104), prompt_logprobs=[{}])}, "generate_response"),
     (DERENDER_CHAT, {"generate_response": generated(choice(104), prompt_logprobs=[])}, "generate_response"),
+    (DERENDER_CHAT, {"generate_response": generated(choice(*[104] * 10, logprobs=WIDE))}, "generate_response"),
+    (DERENDER_CHAT, {"generate_response": generated(choice(104), prompt_logprobs=UNTOLD)}, "prompt_token_ids"),
+    (
+        DERENDER_CHAT,
+        {"generate_response": generated(*EACH, *[one | {"index": one["index"] + len(EACH)} for one in EACH])},
+        "generate_response",
+    ),
+    (DERENDER_COMPLETIONS, {"generate_responses": [generated(*EACH)] * 2}, "generate_responses"),
     (DERENDER_CHAT, RESPONSE | {"prompt_token_ids": [VOCAB_SIZE]}, "prompt_token_ids"),
     (DERENDER_CHAT, RESPONSE | {"prompt_token_ids": [97] * 51}, "prompt_token_ids"),
     (DERENDER_CHAT, RESPONSE | {"prompt_tokens": -1}, "prompt_tokens"),
@@ -270,6 +285,7 @@ BAD: list[tuple[str, Json, str | None]] = [
     (DERENDER_CHAT, {"stream": True, "generate_chunk": generated(choice(104), choice(105, index=1))}, "generate_chunk"),
     (DERENDER_CHAT, CHUNK | {"stream_state": {"unread": "no base64"}}, "stream_state"),
     (DERENDER_CHAT, CHUNK | {"stream_state": {"unread": "A" * 400}}, "stream_state"),
+    (DERENDER_CHAT, CHUNK | {"stream_state": {"held": "q" * (65536 + 1)}}, "stream_state"),
     (DERENDER_CHAT, CHUNK | {"stream_state": {"seen": -1}}, "stream_state"),
     (DERENDER_COMPLETIONS, CHUNK | {"stream_state": 5}, "stream_state"),
     (

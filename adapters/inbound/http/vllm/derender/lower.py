@@ -7,7 +7,7 @@ from adapters.inbound.http.openai.chat.lower import lower as lower_chat_request
 from adapters.inbound.http.openai.chat.schema import ChatMessage, ChatRequest
 from adapters.inbound.http.openai.completions.lower import lower as lower_completion_request
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
-from adapters.inbound.http.openai.sampling import InvalidField
+from adapters.inbound.http.openai.sampling import MOST_CHOICES, InvalidField
 from adapters.inbound.http.vllm.derender.schema import (
     DerenderChunk,
     DerenderCompletion,
@@ -53,6 +53,7 @@ def lower_responses(body: DerenderCompletion) -> list[Replay]:
             raise InvalidField(f"{param} must be as many as generate_responses, {len(responses)}.", param)
     if len({len(response.choices) for response in responses}) > 1:
         raise InvalidField("generate_responses must all have as many choices.", "generate_responses")
+    _check_count(sum(len(response.choices) for response in responses), "generate_responses")
     return [
         lower_response(response, count, prompt, "generate_responses")
         for response, count, prompt in zip(responses, counts, prompts, strict=True)
@@ -63,6 +64,7 @@ def lower_response(
     response: Generated, prompt_tokens: int | None, prompt_token_ids: list[int] | None, param: str = "generate_response"
 ) -> Replay:
     """Raises RequestError, with the field's name."""
+    _check_count(len(response.choices), param)
     choices = sorted(response.choices, key=lambda choice: choice.index)
     if not choices or [choice.index for choice in choices] != list(range(len(choices))):
         raise InvalidField(f"{param} must have choices, with indexes from 0 on.", param)
@@ -72,6 +74,11 @@ def lower_response(
         if choice.finish_reason is None:
             raise InvalidField(f"{param}: choice {choice.index} has no finish_reason.", param)
     return _replay(response, prompt_tokens, prompt_token_ids, param)
+
+
+def _check_count(choices: int, param: str) -> None:
+    if choices > MOST_CHOICES:
+        raise InvalidField(f"{param} must have at most {MOST_CHOICES} choices in all, got {choices}.", param)
 
 
 def lower_chunk(body: DerenderChunk) -> Replay:
@@ -99,7 +106,7 @@ def _replay(
     prompt_columns = None
     if scores is not None:
         rows = _prompt_rows(scores, param)
-        prompt_columns = _columns(rows, [next(iter(score.values())).rank for score in scores if score])
+        prompt_columns = _columns(rows, [next(iter(score.values())).rank for score in scores if score], param)
         if ids is None or len(ids) != len(scores):
             ids = [NOT_TOLD] * (len(scores) - len(rows)) + [row[0][0] for row in rows]
     details = None if generated.usage is None else generated.usage.prompt_tokens_details
@@ -137,7 +144,7 @@ def _output_columns(choice: GeneratedChoice, param: str) -> LogprobColumns | Non
         )
         for position in positions
     ]
-    return _columns(rows, [position.rank for position in positions])
+    return _columns(rows, [position.rank for position in positions], param)
 
 
 def _row(token_id: int, logprob: float, others: Iterable[tuple[int, float, int | None]]) -> Row:
@@ -163,9 +170,12 @@ def _prompt_rows(scores: PromptScores, param: str) -> list[Row]:
     return rows
 
 
-def _columns(rows: Sequence[Row], ranks: Sequence[int | None]) -> LogprobColumns:
+def _columns(rows: Sequence[Row], ranks: Sequence[int | None], param: str) -> LogprobColumns:
     """Rows of one width: shorter ones repeat the token itself, which counts but once."""
     width = max(map(len, rows), default=1)
+    # those of one request differ by the token itself, which may be one of its own alternatives
+    if width * len(rows) > 2 * sum(map(len, rows)):
+        raise InvalidField(f"{param}: rows of logprobs must have as many alternatives as each other.", param)
     cells = list(chain.from_iterable([*row, *[row[0]] * (width - len(row))] for row in rows))
     return LogprobColumns(
         width, [token_id for token_id, _ in cells], [logprob for _, logprob in cells], [rank or 0 for rank in ranks]

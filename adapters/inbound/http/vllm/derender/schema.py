@@ -12,6 +12,9 @@ from domain.generation import FinishReason
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Bytes = Annotated[bytes, Meta(max_length=128)]
+Held = Annotated[str, Meta(max_length=1 << 16)]
+"""What can still become a stop string: more than any that is of use, and little enough to be looked through again for
+each character."""
 
 
 class ScoredId(Struct, kw_only=True):
@@ -71,7 +74,7 @@ class StreamState(Struct, kw_only=True):
     unread: Bytes = b""
     context: Bytes = b""
     text_offset: Count = 0
-    held: str = ""
+    held: Held = ""
     stopped_by: str | None = None
     seen: Count = 0
 
