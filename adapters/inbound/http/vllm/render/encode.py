@@ -21,6 +21,9 @@ from domain.structured_outputs import (
     StructuredOutputs,
 )
 
+ALWAYS = object()
+"""In place of a default: it is told whatever it is."""
+
 
 class Rendered(Struct, kw_only=True):
     request_id: str
@@ -66,23 +69,20 @@ def _stream_options(output: TextOutput) -> StreamOptions:
 def _sampling_params(request: TextRequest, max_tokens: int | None) -> dict[str, Any]:
     """What the request says: what a model always has, its end token, say, is for who generates to know."""
     sampling, output = request.sampling, request.output
-    always = {
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
-        "repetition_penalty": sampling.repetition_penalty,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "min_p": sampling.min_p,
-        "stop": output.stop,
-        "stop_token_ids": sampling.stop_token_ids,
-        "max_tokens": max_tokens,
-        "bad_words": request.bad_words,
-    }
-    optional: dict[str, tuple[Any, Any]] = {
+    fields: dict[str, tuple[Any, Any]] = {
         "n": (output.n, 1),
+        "presence_penalty": (sampling.presence_penalty, ALWAYS),
+        "frequency_penalty": (sampling.frequency_penalty, ALWAYS),
+        "repetition_penalty": (sampling.repetition_penalty, ALWAYS),
+        "temperature": (sampling.temperature, ALWAYS),
+        "top_p": (sampling.top_p, ALWAYS),
         "top_k": (sampling.top_k, 0),
+        "min_p": (sampling.min_p, ALWAYS),
         "seed": (sampling.seed, None),
+        "stop": (output.stop, ALWAYS),
+        "stop_token_ids": (sampling.stop_token_ids, ALWAYS),
         "ignore_eos": (sampling.ignore_eos, False),
+        "max_tokens": (max_tokens, ALWAYS),
         "min_tokens": (sampling.min_tokens, 0),
         "logprobs": (sampling.alternatives, None),
         "prompt_logprobs": (sampling.prompt_logprobs, None),
@@ -94,10 +94,11 @@ def _sampling_params(request: TextRequest, max_tokens: int | None) -> dict[str, 
         "logit_bias": (sampling.logit_bias, None),
         "allowed_token_ids": (sampling.allowed_token_ids, None),
         "extra_args": (sampling.extra_args, None),
-        "routed_experts_prompt_start": (sampling.routed_experts_prompt_start, 0),
+        "bad_words": (request.bad_words, ALWAYS),
         "repetition_detection": (sampling.repetition_detection, None),
+        "routed_experts_prompt_start": (sampling.routed_experts_prompt_start, 0),
     }
-    return always | {name: value for name, (value, default) in optional.items() if value != default}
+    return {name: value for name, (value, default) in fields.items() if value != default}
 
 
 def _form(sampling: SamplingParams) -> dict[str, Any] | None:
