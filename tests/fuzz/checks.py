@@ -11,7 +11,7 @@ from adapters.inbound.http.openapi.routes import ApiDocument
 from domain.generation import FinishReason
 from tests.fuzz.requests import ENDPOINT, Sent
 from tests.http.answers import answers, error_of
-from tests.http.described import OF_ADAPTERS, PLAIN, Described
+from tests.http.described import OF_ADAPTERS, OF_TOKENS, PLAIN, Described
 
 KINDS_OF_ERROR = {400: "BadRequestError", 404: "NotFoundError", 413: "RequestEntityTooLargeError"}
 LARGEST_ERROR = 1024
@@ -27,7 +27,7 @@ INSIDES = re.compile(
 
 @cache
 def described() -> Described:
-    return Described(json.loads(ApiDocument([*PLAIN, *OF_ADAPTERS]).json))
+    return Described(json.loads(ApiDocument([*PLAIN, *OF_ADAPTERS, *OF_TOKENS]).json))
 
 
 def check(sent: Sent, response: httpx.Response) -> None:

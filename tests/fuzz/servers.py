@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from litestar import Litestar
 
 from adapters.bootstrap.app import build_app
+from adapters.inbound.cli.settings import HttpSettings
 from adapters.outbound.byte_tokenizer.tokenizer import VOCAB_SIZE
 from adapters.outbound.hf_tokenizer.loading import load_tokenizer
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
@@ -20,6 +21,9 @@ from tests.contract.engines import emulated
 from tests.fakes.tokenizers import write_model_folder
 from tests.fuzz.requests import BODY_LIMIT
 from tests.http.serving import application, container
+
+SETTINGS = HttpSettings(enable_scale_out=True)
+"""With all routes there are."""
 
 MAX_MODEL_LEN = 64
 """So few that the longest answer takes no time."""
@@ -46,7 +50,7 @@ async def serving(kind: Kind) -> AsyncIterator[Server]:
     # any token may come, so that texts break inside a character
     generations = DeterministicModel(model["vocab_size"], max_model_len=MAX_MODEL_LEN)
     engine = MockEngine(generations.start, tokens_per_step=2, max_model_len=MAX_MODEL_LEN)
-    app = build_app(container(engine, body_limit=BODY_LIMIT, **model), updates_lora=True)
+    app = build_app(container(engine, body_limit=BODY_LIMIT, **model), SETTINGS, updates_lora=True)
     yield Server(app, lambda: engine.running)
     await engine.aclose()
 

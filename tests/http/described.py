@@ -11,6 +11,16 @@ from tests.http.answers import Json, frames
 PLAIN = ["/v1/chat/completions", "/v1/completions", "/v1/models", "/health", "/version", "/metrics"]
 """Paths of every server, but for those of its tokenizer."""
 OF_ADAPTERS = ["/v1/load_lora_adapter", "/v1/unload_lora_adapter"]
+OF_TOKENS = [
+    "/tokenize",
+    "/detokenize",
+    "/inference/v1/generate",
+    "/inference/v1/abort_requests",
+    "/v1/chat/completions/render",
+    "/v1/chat/completions/derender",
+    "/v1/completions/render",
+    "/v1/completions/derender",
+]
 
 
 class Described:
