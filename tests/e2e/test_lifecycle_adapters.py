@@ -22,7 +22,7 @@ from tests.fakes import vllm_serve
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, free_port, soon
 from tests.http.serving import CHAT, COMPLETIONS
 
-AT_ONCE_S = 2.0
+AT_ONCE_S = 4.0
 
 
 @pytest.fixture

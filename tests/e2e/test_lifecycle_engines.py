@@ -10,7 +10,7 @@ from tests.e2e.programs import Engine, Programs, Server, ends, first_frame, last
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, free_port
 from tests.http.serving import COMPLETIONS
 
-AT_ONCE_S = 2.0
+AT_ONCE_S = 4.0
 
 VERSION = "0.31.2"
 """One that is not known here."""
