@@ -55,4 +55,4 @@ async def test_ten_thousand_ascii_tokens_cost_no_decode(library: CountingLibrary
     assert first["decode"] == 0
     assert first["id_to_token"] <= entries
     assert first["decoder.decode"] <= 2 * entries
-    assert again == {"encode": 1}
+    assert again == {"encode_batch_fast": 1}

@@ -25,7 +25,7 @@ def _array(items: Schema, least: int, most: int) -> Schema:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
-SAMPLING: Narrowed = {
+PARAMS: Narrowed = {
     "temperature": {"minimum": 0, "maximum": 2},
     "top_p": {"exclusiveMinimum": 0, "maximum": 1},
     "top_k": {"minimum": -1},
@@ -38,10 +38,14 @@ SAMPLING: Narrowed = {
     "n": {"minimum": 1, "maximum": MOST_CHOICES},
     "min_tokens": {"minimum": 0},
     "prompt_logprobs": {"minimum": -1},
-    "stop": {"anyOf": [TEXT, _array(TEXT, 0, MOST_STOP_STRINGS), NULL]},
+}
+
+SCHEDULING: Narrowed = {
     "request_id": {"maxLength": LONGEST_ID},
     "cache_salt": {"minLength": 1, "maxLength": LONGEST_SALT, "pattern": r"^[^@/\\\x00]*$"},
 }
+
+SAMPLING = PARAMS | SCHEDULING | {"stop": {"anyOf": [TEXT, _array(TEXT, 0, MOST_STOP_STRINGS), NULL]}}
 
 NARROWED: dict[str, Narrowed] = {
     "ChatRequest": SAMPLING
@@ -59,6 +63,8 @@ NARROWED: dict[str, Narrowed] = {
         "max_tokens": {"minimum": 0},
         "logprobs": {"minimum": -1},
     },
+    "GenerateRequest": SCHEDULING | {"token_ids": {"minItems": 1}},
+    "SamplingParamsFields": PARAMS | {"max_tokens": {"minimum": 1}, "logprobs": {"minimum": -1}},
     "LoadAdapterRequest": {"lora_name": {"minLength": 1, "maxLength": LONGEST_NAME}, "lora_path": {"minLength": 1}},
     "UnloadAdapterRequest": {"lora_name": {"minLength": 1}},
     "ChatMessage": {name: {"enum": [None, False, 0, "", [], {}]} for name in UNBUILT_IN_MESSAGE},
