@@ -56,3 +56,11 @@ def test_more_than_could_ever_fit_is_refused_by_the_callers_name_for_it() -> Non
 
     assert refused.value.param == "max_completion_tokens"
     assert str(CONTEXT) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "keeps_end", "left"),
+    [(3, True, [1, 2, 3]), (2, True, [2, 3]), (2, False, [1, 2]), (0, True, []), (0, False, [])],
+)
+def test_what_is_left_of_a_prompt_that_is_cut(tokens: int, keeps_end: bool, left: list[int]) -> None:
+    assert Prompt([1, 2, 3]).truncated(tokens, keeps_end).token_ids == left
