@@ -3,13 +3,12 @@
 import uuid
 from typing import Literal
 
-import msgspec
 from litestar import get
-from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.json_response import json_response
 from application.services.models import ServedModels
 
 
@@ -59,4 +58,4 @@ async def list_models(models: Injected[ServedModels]) -> ASGIApp:
         )
         for card in models.cards()
     ]
-    return ASGIResponse(body=msgspec.json.encode(ModelList(data=cards)), media_type="application/json")
+    return json_response(ModelList(data=cards))

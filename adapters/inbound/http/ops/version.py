@@ -2,13 +2,12 @@
 
 from importlib.metadata import version as installed
 
-import msgspec
 from litestar import get
-from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.json_response import json_response
 from application.ports.engine import EngineCore
 
 
@@ -19,5 +18,4 @@ class Versions(Struct):
 
 @get("/version")
 async def version(engine: Injected[EngineCore]) -> ASGIApp:
-    body = msgspec.json.encode(Versions(engine.version, installed("northbound")))
-    return ASGIResponse(body=body, media_type="application/json")
+    return json_response(Versions(engine.version, installed("northbound")))

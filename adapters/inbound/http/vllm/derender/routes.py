@@ -6,18 +6,17 @@ from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request, post
-from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, decode_body, read_body
 from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.chat.encode import chat_body
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.completions.encode import completion_body
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, whole
-from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.vllm.derender.encode import (
     ChatChunkBody,
     CompletionChunkBody,
@@ -73,7 +72,7 @@ async def derender_chat(
 ) -> ASGIApp:
     body = await _read(request, body_limit, _CHAT, _CHAT_CHUNK)
     if isinstance(body, DerenderChatChunk):
-        return _json(await _chat_chunk(body, derender, models, defaults, displays))
+        return json_response(await _chat_chunk(body, derender, models, defaults, displays))
     answer = _answer(models, body.model, body.generate_response, body.chat_request)
     replay = lower_response(body.generate_response, body.prompt_tokens, body.prompt_token_ids)
     reply = await derender.chat(lower_chat(body.chat_request, answer.id, defaults), replay)
@@ -92,7 +91,7 @@ async def derender_completions(
 ) -> ASGIApp:
     body = await _read(request, body_limit, _COMPLETION, _COMPLETION_CHUNK)
     if isinstance(body, DerenderCompletionChunk):
-        return _json(await _completion_chunk(body, derender, models, defaults, displays))
+        return json_response(await _completion_chunk(body, derender, models, defaults, displays))
     replays = lower_responses(body)
     answer = _answer(models, body.model, body.generate_responses[0], body.completion_request)
     choices = await derender.completion(lower_completion(body.completion_request, answer.id, defaults), replays)
@@ -187,7 +186,3 @@ def _answer(
         fingerprint=models.fingerprint,
         return_token_ids=request is not None and bool(request.return_token_ids),
     )
-
-
-def _json(derendered: DerenderedChat | DerenderedCompletion) -> ASGIResponse:
-    return ASGIResponse(body=encode(derendered), media_type="application/json")

@@ -4,17 +4,16 @@ from typing import Any
 
 import msgspec
 from litestar import Request, post
-from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.chat.lower import lower as lower_chat
 from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.completions.lower import lower as lower_completion
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import answer_to
-from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.vllm.render.encode import rendered
 from application.model import ModelDefaults
 from application.services.models import ServedModels
@@ -35,8 +34,7 @@ async def render_chat(
     body = await read_body(request, _CHAT, body_limit)
     answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model), None)
     chat = lower_chat(body, answer.id, defaults)
-    content = rendered(body, chat, await prepare.chat(chat), answer.id)
-    return ASGIResponse(body=encode(content), media_type="application/json")
+    return json_response(rendered(body, chat, await prepare.chat(chat), answer.id))
 
 
 @post("/v1/completions/render", status_code=200)
@@ -52,5 +50,4 @@ async def render_completions(
     completion = lower_completion(body, answer.id, defaults)
     prepared = await prepare.completion(completion)
     ids = [answer.id] if len(prepared) == 1 else [one.request.request_id for one in prepared]
-    content = [rendered(body, completion, one, one_id) for one, one_id in zip(prepared, ids, strict=True)]
-    return ASGIResponse(body=encode(content), media_type="application/json")
+    return json_response([rendered(body, completion, one, one_id) for one, one_id in zip(prepared, ids, strict=True)])

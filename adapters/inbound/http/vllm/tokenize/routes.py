@@ -10,7 +10,7 @@ from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
 from adapters.inbound.http.injection import Injected
-from adapters.inbound.http.openai.fragments import encode
+from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.vllm.tokenize.encode import Detokenized, Tokenized
 from adapters.inbound.http.vllm.tokenize.lower import lower
 from adapters.inbound.http.vllm.tokenize.schema import DetokenizeRequest, TokenizeRequest
@@ -37,7 +37,7 @@ async def tokenize(
     body = await read_body(request, _TOKENIZE, body_limit)
     models.resolve(body.model)
     prompt = await tokenizing(lower(body, defaults))
-    return _json(
+    return json_response(
         Tokenized(
             count=len(prompt.token_ids),
             max_model_len=tokenizing.max_model_len,
@@ -56,14 +56,10 @@ async def detokenize(
 ) -> ASGIApp:
     body = await read_body(request, _DETOKENIZE, body_limit)
     models.resolve(body.model)
-    return _json(Detokenized(prompt=await tokenizing.text_of(body.tokens, "tokens")))
+    return json_response(Detokenized(prompt=await tokenizing.text_of(body.tokens, "tokens")))
 
 
 @get("/tokenizer_info")
 async def tokenizer_info(tokenizer_configuration: Injected[TokenizerConfiguration]) -> ASGIApp:
     # a tokenizer's own length limit may be beyond 64 bits
     return ASGIResponse(body=json.dumps(tokenizer_configuration).encode(), media_type="application/json")
-
-
-def _json(answer: msgspec.Struct) -> ASGIResponse:
-    return ASGIResponse(body=encode(answer), media_type="application/json")
