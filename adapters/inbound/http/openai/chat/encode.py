@@ -15,6 +15,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
+from adapters.inbound.http.openai.ended import rows_into, run_to_end
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -67,18 +68,8 @@ class ChatRows(Rows, frozen=True):
 async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
     """Runs every choice to its end."""
     choices = reply.choices
-    count = len(choices.generations)
-    logprobs = [rows.logprobs() for _ in range(count)]
-    texts: list[list[str]] = [[] for _ in range(count)]
-    token_ids: list[list[int]] = [[] for _ in range(count)]
-    last: dict[int, TextDelta] = {}
-    async for index, delta in choices:
-        texts[index].append(delta.text)
-        token_ids[index] += delta.token_ids
-        if scores := logprobs[index]:
-            scores.add(delta.scored)
-        if delta.finish_reason is not None:
-            last[index] = delta
+    logprobs = [rows.logprobs() for _ in choices.generations]
+    ended = await run_to_end(choices, rows_into(logprobs))
     first = choices.generations[0]
     return encode(
         ChatBody(
@@ -88,13 +79,13 @@ async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
             choices=[
                 ChatChoice(
                     index=index,
-                    message=AssistantMessage(role=reply.role, content=reply.echo + "".join(texts[index])),
+                    message=AssistantMessage(role=reply.role, content=reply.echo + choice.text),
                     logprobs=Raw(scores.take()) if scores else None,
-                    finish_reason=last[index].finish_reason,
-                    stop_reason=last[index].stop_reason,
-                    token_ids=token_ids[index] if answer.return_token_ids else None,
+                    finish_reason=choice.finish_reason,
+                    stop_reason=choice.stop_reason,
+                    token_ids=choice.token_ids if answer.return_token_ids else None,
                 )
-                for index, scores in enumerate(logprobs)
+                for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
             ],
             system_fingerprint=answer.fingerprint,
             usage=Usage.of(choices, is_chat=True),

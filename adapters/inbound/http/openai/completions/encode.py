@@ -16,6 +16,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
+from adapters.inbound.http.openai.ended import run_to_end
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -103,14 +104,7 @@ class ChoiceEncoder:
 async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows) -> bytes:
     """Runs every choice to its end."""
     encoders = [ChoiceEncoder(index, generation, rows) for index, generation in enumerate(choices.generations)]
-    texts: list[list[str]] = [[] for _ in encoders]
-    token_ids: list[list[int]] = [[] for _ in encoders]
-    last: dict[int, TextDelta] = {}
-    async for index, delta in choices:
-        texts[index].append(encoders[index].add(delta))
-        token_ids[index] += delta.token_ids
-        if delta.finish_reason is not None:
-            last[index] = delta
+    ended = await run_to_end(choices, lambda index, delta: encoders[index].add(delta))
     return encode(
         CompletionBody(
             id=answer.id,
@@ -119,15 +113,15 @@ async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows
             choices=[
                 CompletionChoice(
                     index=encoder.index,
-                    text="".join(texts[encoder.index]),
+                    text=choice.text,
                     logprobs=raw(encoder.logprobs_json()),
-                    finish_reason=last[encoder.index].finish_reason,
-                    stop_reason=last[encoder.index].stop_reason,
-                    token_ids=token_ids[encoder.index] if answer.return_token_ids else None,
+                    finish_reason=choice.finish_reason,
+                    stop_reason=choice.stop_reason,
+                    token_ids=choice.token_ids if answer.return_token_ids else None,
                     prompt_logprobs=rows.prompt_logprobs(encoder.generation),
                     prompt_token_ids=encoder.generation.prompt.token_ids or None if answer.return_token_ids else None,
                 )
-                for encoder in encoders
+                for encoder, choice in zip(encoders, ended, strict=True)
             ],
             system_fingerprint=answer.fingerprint,
             usage=Usage.of(choices, is_chat=False),

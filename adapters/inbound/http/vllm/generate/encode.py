@@ -1,25 +1,18 @@
 """Generated tokens as vLLM's JSON, whole or in chunks. Fields, order and nulls as vLLM 0.32 has them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from adapters.inbound.http.openai.answer import Answer, Metrics, Usage, final_usage, ids_json, raw, without_nulls
+from adapters.inbound.http.openai.ended import Scores, rows_into, run_to_end
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs, encode_numbers
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta
 from domain.logprobs import WHOLE_VOCABULARY, distinct
-
-
-class Scores(Protocol):
-    """`choices[].logprobs`, as it grows."""
-
-    def add(self, scored: ScoredTokens | None) -> None: ...
-
-    def take(self) -> bytes: ...
 
 
 class IntegerLogprobs:
@@ -102,16 +95,7 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
     """Runs every choice to its end."""
     generations = choices.generations
     logprobs = [form.logprobs() for _ in generations]
-    texts: list[list[str]] = [[] for _ in generations]
-    token_ids: list[list[int]] = [[] for _ in generations]
-    last: dict[int, TextDelta] = {}
-    async for index, delta in choices:
-        texts[index].append(delta.text)
-        token_ids[index] += delta.token_ids
-        if scores := logprobs[index]:
-            scores.add(delta.scored)
-        if delta.finish_reason is not None:
-            last[index] = delta
+    ended = await run_to_end(choices, rows_into(logprobs))
     return encode(
         GenerateBody(
             request_id=answer.id,
@@ -127,13 +111,13 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
             choices=[
                 GenerateChoice(
                     index=index,
-                    finish_reason=last[index].finish_reason,
-                    stop_reason=last[index].stop_reason,
-                    token_ids=token_ids[index],
-                    text="".join(texts[index]) if form.shows_text else UNSET,
+                    finish_reason=choice.finish_reason,
+                    stop_reason=choice.stop_reason,
+                    token_ids=choice.token_ids,
+                    text=choice.text if form.shows_text else UNSET,
                     logprobs=raw(scores.take() if scores else None),
                 )
-                for index, scores in enumerate(logprobs)
+                for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
             ],
         )
     )
