@@ -1,13 +1,13 @@
 """`GET /v1/models`."""
 
 import uuid
-from typing import Literal
+from typing import Any, Literal
 
-from litestar import get
+from litestar import Request
 from litestar.types import ASGIApp
 from msgspec import Struct
 
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import get
 from adapters.inbound.http.json_response import json_response
 from application.services.models import ServedModels
 
@@ -46,7 +46,7 @@ class ModelList(Struct, kw_only=True):
 
 
 @get("/v1/models")
-async def list_models(models: Injected[ServedModels]) -> ASGIApp:
+async def list_models(_: Request[Any, Any, Any], models: ServedModels) -> ASGIApp:
     cards = [
         Card(
             id=card.id,

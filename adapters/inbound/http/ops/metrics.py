@@ -1,12 +1,12 @@
 """`GET /metrics`: what is counted, as Prometheus reads it."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from litestar import get
+from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import get
 
 
 class Exposition(Protocol):
@@ -17,5 +17,5 @@ class Exposition(Protocol):
 
 
 @get("/metrics")
-async def metrics(exposition: Injected[Exposition]) -> ASGIApp:
+async def metrics(_: Request[Any, Any, Any], exposition: Exposition) -> ASGIApp:
     return ASGIResponse(body=exposition.expose(), headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})

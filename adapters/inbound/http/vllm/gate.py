@@ -1,8 +1,11 @@
 """The paths of a server that is one part of several, where it was not told that it is."""
 
-from litestar import post
+from typing import Any
+
+from litestar import Request
 from litestar.types import ASGIApp
 
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.errors import NotPermitted
 
 SCALE_OUT = [
@@ -18,6 +21,6 @@ SCALE_OUT = [
 """As vLLM has them. What is not built is closed all the same: whoever is told to open it finds nothing behind."""
 
 
-@post(SCALE_OUT)
-async def closed() -> ASGIApp:
+@post(*SCALE_OUT)
+async def closed(_: Request[Any, Any, Any]) -> ASGIApp:
     raise NotPermitted("Scale-out endpoints are disabled: the server was started without --enable-scale-out.")

@@ -6,13 +6,13 @@ A load is not given up when its client leaves: the engine would go on with it.
 from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from application.services.lora import LoraAdapters
 
 
@@ -33,9 +33,9 @@ _LOAD = msgspec.json.Decoder(LoadAdapterRequest)
 _UNLOAD = msgspec.json.Decoder(UnloadAdapterRequest)
 
 
-@post("/v1/load_lora_adapter", status_code=200)
+@post("/v1/load_lora_adapter")
 async def load_lora_adapter(
-    request: Request[Any, Any, Any], lora_adapters: Injected[LoraAdapters], body_limit: Injected[BodyLimit]
+    request: Request[Any, Any, Any], lora_adapters: LoraAdapters, body_limit: BodyLimit
 ) -> ASGIApp:
     body = await read_body(request, _LOAD, body_limit)
     await lora_adapters.load(
@@ -44,9 +44,9 @@ async def load_lora_adapter(
     return _done(f"Success: LoRA adapter '{body.lora_name}' added successfully.")
 
 
-@post("/v1/unload_lora_adapter", status_code=200)
+@post("/v1/unload_lora_adapter")
 async def unload_lora_adapter(
-    request: Request[Any, Any, Any], lora_adapters: Injected[LoraAdapters], body_limit: Injected[BodyLimit]
+    request: Request[Any, Any, Any], lora_adapters: LoraAdapters, body_limit: BodyLimit
 ) -> ASGIApp:
     body = await read_body(request, _UNLOAD, body_limit)
     await lora_adapters.unload(body.lora_name)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.openai.chat.encode import ChatChunks, ChatRows, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
@@ -23,15 +23,15 @@ from domain.logprobs import WHOLE_VOCABULARY
 _DECODER = msgspec.json.Decoder(ChatRequest)
 
 
-@post("/v1/chat/completions", status_code=200)
+@post("/v1/chat/completions")
 async def chat_completions(
     request: Request[Any, Any, Any],
-    complete_chat: Injected[CompleteChat],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    displays: Injected[TokenDisplays],
-    body_limit: Injected[BodyLimit],
-    silence_limit: Injected[SilenceLimit],
+    complete_chat: CompleteChat,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
+    silence_limit: SilenceLimit,
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
     model = models.resolve(body.model)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.openai.completions.encode import CompletionChunks, CompletionRows, completion_body
 from adapters.inbound.http.openai.completions.lower import lower, prompt_logprobs
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
@@ -23,15 +23,15 @@ from domain.logprobs import WHOLE_VOCABULARY
 _DECODER = msgspec.json.Decoder(CompletionRequest)
 
 
-@post("/v1/completions", status_code=200)
+@post("/v1/completions")
 async def completions(
     request: Request[Any, Any, Any],
-    complete_text: Injected[CompleteText],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    displays: Injected[TokenDisplays],
-    body_limit: Injected[BodyLimit],
-    silence_limit: Injected[SilenceLimit],
+    complete_text: CompleteText,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
+    silence_limit: SilenceLimit,
 ) -> ASGIApp:
     body = await read_body(request, _DECODER, body_limit)
     model = models.resolve(body.model)

@@ -5,11 +5,11 @@ import uuid
 from typing import Any, TypeVar
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, decode_body, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.chat.encode import chat_body
@@ -61,14 +61,14 @@ Whole = TypeVar("Whole")
 Part = TypeVar("Part")
 
 
-@post("/v1/chat/completions/derender", status_code=200)
+@post("/v1/chat/completions/derender")
 async def derender_chat(
     request: Request[Any, Any, Any],
-    derender: Injected[Derender],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    displays: Injected[TokenDisplays],
-    body_limit: Injected[BodyLimit],
+    derender: Derender,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await _read(request, body_limit, _CHAT, _CHAT_CHUNK)
     if isinstance(body, DerenderChatChunk):
@@ -80,14 +80,14 @@ async def derender_chat(
     return await whole(request, reply.choices, chat_body(reply, answer, rows))
 
 
-@post("/v1/completions/derender", status_code=200)
+@post("/v1/completions/derender")
 async def derender_completions(
     request: Request[Any, Any, Any],
-    derender: Injected[Derender],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    displays: Injected[TokenDisplays],
-    body_limit: Injected[BodyLimit],
+    derender: Derender,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await _read(request, body_limit, _COMPLETION, _COMPLETION_CHUNK)
     if isinstance(body, DerenderCompletionChunk):

@@ -3,12 +3,12 @@
 from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.openai.headers import scheduling_headers
@@ -27,15 +27,15 @@ _GENERATE = msgspec.json.Decoder(GenerateRequest)
 _ABORT = msgspec.json.Decoder(AbortRequest)
 
 
-@post("/inference/v1/generate", status_code=200)
+@post("/inference/v1/generate")
 async def generate(
     request: Request[Any, Any, Any],
-    generate_tokens: Injected[GenerateTokens],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    displays: Injected[TokenDisplays],
-    body_limit: Injected[BodyLimit],
-    silence_limit: Injected[SilenceLimit],
+    generate_tokens: GenerateTokens,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    displays: TokenDisplays,
+    body_limit: BodyLimit,
+    silence_limit: SilenceLimit,
 ) -> ASGIApp:
     body = await read_body(request, _GENERATE, body_limit)
     model = models.resolve(body.model)
@@ -55,17 +55,13 @@ async def generate(
     return await whole(request, choices, generate_body(choices, answer, form))
 
 
-@post("/inference/v1/abort_requests", status_code=200)
-async def abort_requests(
-    request: Request[Any, Any, Any], running: Injected[Running], body_limit: Injected[BodyLimit]
-) -> ASGIApp:
+@post("/inference/v1/abort_requests")
+async def abort_requests(request: Request[Any, Any, Any], running: Running, body_limit: BodyLimit) -> ASGIApp:
     return await _abort(request, running, body_limit)
 
 
-@post("/abort_requests", status_code=200)
-async def abort_requests_unguarded(
-    request: Request[Any, Any, Any], running: Injected[Running], body_limit: Injected[BodyLimit]
-) -> ASGIApp:
+@post("/abort_requests")
+async def abort_requests_unguarded(request: Request[Any, Any, Any], running: Running, body_limit: BodyLimit) -> ASGIApp:
     """The older path of it, which asks for no key."""
     return await _abort(request, running, body_limit)
 

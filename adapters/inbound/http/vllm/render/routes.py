@@ -3,11 +3,11 @@
 from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.chat.lower import lower as lower_chat
 from adapters.inbound.http.openai.chat.schema import ChatRequest
@@ -23,13 +23,13 @@ _CHAT = msgspec.json.Decoder(ChatRequest)
 _COMPLETION = msgspec.json.Decoder(CompletionRequest)
 
 
-@post("/v1/chat/completions/render", status_code=200)
+@post("/v1/chat/completions/render")
 async def render_chat(
     request: Request[Any, Any, Any],
-    prepare: Injected[Prepare],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    body_limit: Injected[BodyLimit],
+    prepare: Prepare,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await read_body(request, _CHAT, body_limit)
     answer = answer_to(request, body, "chatcmpl-", models.resolve(body.model), None)
@@ -37,13 +37,13 @@ async def render_chat(
     return json_response(rendered(body, chat, await prepare.chat(chat), answer.id))
 
 
-@post("/v1/completions/render", status_code=200)
+@post("/v1/completions/render")
 async def render_completions(
     request: Request[Any, Any, Any],
-    prepare: Injected[Prepare],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    body_limit: Injected[BodyLimit],
+    prepare: Prepare,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await read_body(request, _COMPLETION, body_limit)
     answer = answer_to(request, body, "cmpl-", models.resolve(body.model), None)

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import msgspec
-from litestar import Request, get, post
+from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.injection import Injected
+from adapters.inbound.http.endpoint import get, post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.vllm.tokenize.encode import Detokenized, Tokenized
 from adapters.inbound.http.vllm.tokenize.lower import lower
@@ -26,13 +26,13 @@ class TokenizerConfiguration(dict[str, Any]):
     """What the tokenizer's own configuration says, as JSON has it."""
 
 
-@post("/tokenize", status_code=200)
+@post("/tokenize")
 async def tokenize(
     request: Request[Any, Any, Any],
-    tokenizing: Injected[Tokenize],
-    models: Injected[ServedModels],
-    defaults: Injected[ModelDefaults],
-    body_limit: Injected[BodyLimit],
+    tokenizing: Tokenize,
+    models: ServedModels,
+    defaults: ModelDefaults,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await read_body(request, _TOKENIZE, body_limit)
     models.resolve(body.model)
@@ -47,12 +47,12 @@ async def tokenize(
     )
 
 
-@post("/detokenize", status_code=200)
+@post("/detokenize")
 async def detokenize(
     request: Request[Any, Any, Any],
-    tokenizing: Injected[Tokenize],
-    models: Injected[ServedModels],
-    body_limit: Injected[BodyLimit],
+    tokenizing: Tokenize,
+    models: ServedModels,
+    body_limit: BodyLimit,
 ) -> ASGIApp:
     body = await read_body(request, _DETOKENIZE, body_limit)
     models.resolve(body.model)
@@ -60,6 +60,6 @@ async def detokenize(
 
 
 @get("/tokenizer_info")
-async def tokenizer_info(tokenizer_configuration: Injected[TokenizerConfiguration]) -> ASGIApp:
+async def tokenizer_info(_: Request[Any, Any, Any], tokenizer_configuration: TokenizerConfiguration) -> ASGIApp:
     # a tokenizer's own length limit may be beyond 64 bits
     return ASGIResponse(body=json.dumps(tokenizer_configuration).encode(), media_type="application/json")
