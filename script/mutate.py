@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,9 @@ MOST_SECONDS = 180
 
 MOST_SECONDS_OF_ALL = 1200
 """For all of them together, before any mutation."""
+
+IMPATIENT = {"NORTHBOUND_TEST_PATIENCE_S": "10"}
+"""Set for the tests of a mutation, which may wait for what it keeps from coming."""
 
 ALL_PASSED, SOME_FAILED = 0, 1
 """Exit statuses of pytest. Any other means that it could not do what it was asked to."""
@@ -102,10 +105,12 @@ def copy_tracked(to: Path) -> None:
             shutil.copy2(ROOT / name, to / name)
 
 
-def run_tests(tree: Path, tests: Sequence[str], most_seconds: int = MOST_SECONDS) -> tuple[int, str]:
+def run_tests(
+    tree: Path, tests: Sequence[str], most_seconds: int, variables: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     """Pytest's exit status and output for a selection of the tree's own tests, which see the tree's own packages."""
     # loading every plugin that is installed takes longer than most of these tests
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = os.environ | {"PYTHONPATH": str(tree), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(variables or {})}
     options = [
         "-p",
         "pytest_asyncio.plugin",
@@ -160,7 +165,7 @@ def try_out(mutation: Mutation, pristine: Path) -> Verdict:
         changed = tree / mutation.file
         for bytecode in changed.parent.glob(f"__pycache__/{changed.stem}.*"):
             bytecode.unlink()
-        status, output = run_tests(tree, mutation.tests)
+        status, output = run_tests(tree, mutation.tests, MOST_SECONDS, IMPATIENT)
     outcome = {ALL_PASSED: "SURVIVED", SOME_FAILED: "red"}.get(status, "ERROR")
     return Verdict(mutation, outcome, time.monotonic() - start, output)
 

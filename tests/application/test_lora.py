@@ -11,6 +11,7 @@ from application.ports.lora import AdapterNotFound, AdapterNotLoaded
 from application.services.lora import LONGEST_NAME, AdapterRefused, LoraAdapters
 from domain.lora import LoraAdapter
 from tests.fakes.lora import LoadingEngine
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ async def test_names_do_not_wait_for_each_other(adapters: LoraAdapters, engine: 
     await adapters.load("b", path)
     engine.gate.clear()
     loading = await started(adapters.load("a", path))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await adapters.unload("b")
     engine.gate.set()
     await loading

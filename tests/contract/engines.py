@@ -18,6 +18,7 @@ from application.ports.engine import EngineCore
 from domain.generation import GenerationRequest
 from domain.sampling import SamplingParams
 from tests.fakes.gguf import weights
+from tests.patience import PATIENCE_S
 
 MODEL = DeterministicModel(261, byte_vocabulary=True)
 
@@ -125,11 +126,11 @@ async def emulated(tokens_per_step: int, step_seconds: float, max_model_len: int
     thread = Thread(target=emulator.run)
     thread.start()
     try:
-        async with connect_external(host="127.0.0.1", port=port, ready_timeout=20) as engine:
+        async with connect_external(host="127.0.0.1", port=port, ready_timeout=PATIENCE_S) as engine:
             yield Zmq(engine, events)
     finally:
         emulator.stop()
-        await asyncio.to_thread(thread.join, 20)
+        await asyncio.to_thread(thread.join, PATIENCE_S)
 
 
 def _free_port() -> int:
@@ -139,8 +140,8 @@ def _free_port() -> int:
         return port
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = 5) -> None:
-    """Wait until it holds; fails when it does not within the time."""
-    async with asyncio.timeout(seconds):
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; fails when it does not within PATIENCE_S."""
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 (it asks about another thread)
             await asyncio.sleep(0.002)

@@ -16,6 +16,7 @@ from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 from tests.contract.engines import EngineUnderTest, eventually, open_engine
 from tests.fakes.gguf import needs_llama_cpp
+from tests.patience import PATIENCE_S
 
 EOS = 257
 PROMPT = list(b"tell me")
@@ -67,7 +68,7 @@ def asked(request_id: str = "r", prompt: list[int] = PROMPT, **sampling: Any) ->
 
 
 async def all_of(stream: TokenStream) -> list[TokenDelta]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         return [delta async for delta in stream]
 
 

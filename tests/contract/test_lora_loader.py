@@ -15,6 +15,7 @@ from domain.lora import LoraAdapter
 from tests.contract.engines import open_engine
 from tests.contract.test_engine_core import asked
 from tests.fakes.lora import LoadingEngine
+from tests.patience import PATIENCE_S
 
 Engine = MockEngine | ZmqEngineCore
 
@@ -38,7 +39,7 @@ def adapter_at(path: Path, adapter_id: int = 1) -> LoraAdapter:
 
 async def text(engine: Engine, adapter: LoraAdapter | None) -> list[int]:
     stream = await engine.submit(replace(asked(max_tokens=24, ignore_eos=True), adapter=adapter))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         return [token_id async for delta in stream for token_id in delta.token_ids]
 
 

@@ -10,7 +10,8 @@ from adapters.outbound.vllm_engine.connect import connect_external
 from application.ports.engine import TokenStream
 from domain.generation import GenerationRequest, TokenDelta
 from domain.sampling import SamplingParams
-from tests.fakes.scripted_engine_core import DEADLINE, ScriptedEngineCore, free_port, soon
+from tests.fakes.scripted_engine_core import ScriptedEngineCore, free_port, soon
+from tests.patience import PATIENCE_S
 
 
 def request(request_id: str = "r", **sampling: Any) -> GenerationRequest:
@@ -40,8 +41,8 @@ async def read(stream: TokenStream) -> list[TokenDelta]:
     return await soon(collect())
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
+async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until it holds."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 (nothing here can set an event)
             await asyncio.sleep(0.005)

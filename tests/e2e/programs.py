@@ -9,16 +9,11 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tests.e2e.engines import eventually
-from tests.e2e.serving import DEADLINE_S, Connection, client_at
+from tests.e2e.serving import Connection, client_at
 from tests.fakes.scripted_engine_core import free_port
 from tests.http.serving import question
+from tests.patience import PATIENCE_S
 from tests.real_engine.processes import Program
-
-START_S = 40.0
-"""How long a process may take to start, beside others on a busy machine."""
-
-PROMPT_S = 1.0
-"""Within this, an abort reaches the engine."""
 
 EVENT = re.compile(r"^INFO +(admitted|finished|aborted|abort ignored) (\S+)(?: by engine (\d+))?$", re.MULTILINE)
 
@@ -99,10 +94,10 @@ class Engine(Program):
         await until(self, lambda: len(self.events) >= count, f"{count} requests")
         return list(self.events)
 
-    async def aborts(self, request_ids: Sequence[str], seconds: float = PROMPT_S) -> None:
-        """Each of them once, and soon."""
+    async def aborts(self, request_ids: Sequence[str]) -> None:
+        """Wait until each of them was, once."""
         wanted = ["admitted", "aborted"]
-        await until(self, lambda: all(self.events[each] == wanted for each in request_ids), "aborts", seconds)
+        await until(self, lambda: all(self.events[each] == wanted for each in request_ids), "aborts")
 
 
 class Server(Engine):
@@ -132,10 +127,10 @@ class Server(Engine):
         await connection.post(path, asking(path, **fields))
         return connection
 
-    async def stops(self, number: signal.Signals = signal.SIGTERM, seconds: float = DEADLINE_S) -> None:
+    async def stops(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Told so by a signal, it ends with status 0 and no word of an error."""
         self.send(number)
-        assert await ends(self, seconds) == 0, self.tail()
+        assert await ends(self) == 0, self.tail()
         assert "Traceback" not in log_of(self), self.tail()
 
 
@@ -160,28 +155,28 @@ def log_of(program: Program) -> str:
     return program.log.read_text(errors="replace")
 
 
-async def until(program: Program, condition: Callable[[], bool], what: str, seconds: float = DEADLINE_S) -> None:
+async def until(program: Program, condition: Callable[[], bool], what: str) -> None:
     """Wait until it holds. Fails, and shows what the program said, once that takes too long."""
     try:
-        await eventually(condition, seconds)
+        await eventually(condition)
     except TimeoutError:
-        raise AssertionError(f"not within {seconds} s: {what}\n{program.tail()}") from None
+        raise AssertionError(f"not within {PATIENCE_S} s: {what}\n{program.tail()}") from None
 
 
-async def says(program: Program, words: str, seconds: float = START_S) -> str:
+async def says(program: Program, words: str) -> str:
     """Wait for a line with these words, and give it. Fails at once when the program ends without."""
 
     def lines() -> list[str]:
         return [line for line in log_of(program).splitlines() if words in line]
 
-    await until(program, lambda: program.exit_status is not None or bool(lines()), f"the words {words!r}", seconds)
+    await until(program, lambda: program.exit_status is not None or bool(lines()), f"the words {words!r}")
     assert lines(), f"{program.name} ended with {program.exit_status}\n{program.tail()}"
     return lines()[0]
 
 
-async def ends(program: Program, seconds: float = DEADLINE_S) -> int:
+async def ends(program: Program) -> int:
     """Wait for its exit status."""
-    await until(program, lambda: program.exit_status is not None, f"the end of {program.name}", seconds)
+    await until(program, lambda: program.exit_status is not None, f"the end of {program.name}")
     assert program.exit_status is not None
     return program.exit_status
 
@@ -192,6 +187,6 @@ async def is_refused(program: Program, complaint: str) -> None:
     def has_settled() -> bool:
         return program.exit_status is not None or "serving " in log_of(program)
 
-    await until(program, has_settled, f"the end of {program.name}", START_S)
+    await until(program, has_settled, f"the end of {program.name}")
     assert program.exit_status == 1, program.tail()
     assert re.fullmatch(rf"northbound: error: {complaint}\n", log_of(program)), program.tail()

@@ -11,9 +11,7 @@ from litestar import Litestar
 
 from adapters.bootstrap.addresses import address_of, bind, listen
 from adapters.bootstrap.http_server import HttpServer
-
-DEADLINE_S = 10.0
-"""How long anything may take that is not itself the point of a test."""
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -27,13 +25,13 @@ async def listening(app: Litestar) -> AsyncIterator[str]:
         yield address_of(bound)
     finally:
         server.stop()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_S):
             await serving
 
 
 @asynccontextmanager
 async def client_at(address: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=DEADLINE_S) as client:
+    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -68,11 +66,11 @@ class Connection:
         await self.send(head.encode() + b"\r\n" + content)
 
     async def read_until(self, mark: bytes) -> bytes:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._reader.readuntil(mark)
 
     async def read_all(self) -> bytes:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._reader.read()
 
     async def close(self) -> None:

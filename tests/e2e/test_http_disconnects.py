@@ -10,8 +10,9 @@ import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, Step
 from domain.generation import TokenDelta
-from tests.e2e.serving import DEADLINE_S, Connection, client_at, listening, post_head
+from tests.e2e.serving import Connection, client_at, listening, post_head
 from tests.http.serving import CHAT, COMPLETIONS, application, by_endpoint, counted, question, with_logprobs
+from tests.patience import PATIENCE_S
 
 PROMPT_S = 1.0
 """Within this, an abort reaches the engine."""
@@ -53,7 +54,7 @@ class Progress(asyncio.Event):
 
     async def comes_to_a_halt(self) -> int:
         """Wait until the engine is no longer asked for anything, so that it waits for the client to read."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 before = self.passed
                 await asyncio.sleep(0.05)
@@ -115,7 +116,7 @@ async def test_client_with_a_time_limit(path: str) -> None:
     """As a client library gives up."""
     async with serving(H, asyncio.Event(), H) as (address, _), client_at(address) as client:
         with pytest.raises(httpx.ReadTimeout):
-            await client.post(path, json=question(path), timeout=0.3)
+            await client.post(path, json=question(path), timeout=1.0)
 
 
 @by_endpoint

@@ -17,12 +17,11 @@ from adapters.inbound.cli.settings import LoraModule
 from application.services.lora import LoraAdapters
 from tests.e2e.engines import connected
 from tests.e2e.programs import Programs, Server, ends, is_refused, log_of, says
-from tests.e2e.serving import DEADLINE_S, client_at
+from tests.e2e.serving import client_at
 from tests.fakes import vllm_serve
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, free_port, soon
 from tests.http.serving import CHAT, COMPLETIONS
-
-AT_ONCE_S = 4.0
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ async def test_a_server_stops_while_the_engine_loads_an_adapter(programs: Progra
     async with ScriptedEngineCore() as core:
         await core.start(f"tcp://127.0.0.1:{door}")
         await core.next_call()
-        await server.stops(signal.SIGTERM, AT_ONCE_S)
+        await server.stops(signal.SIGTERM)
 
 
 @asynccontextmanager
@@ -113,14 +112,14 @@ async def loading(seconds: float) -> AsyncIterator[tuple[ScriptedEngineCore, "as
 
 
 async def test_what_an_engine_says_of_a_module_is_told() -> None:
-    async with loading(DEADLINE_S) as (core, task):
+    async with loading(PATIENCE_S) as (core, task):
         await core.reply(await core.next_call(), "Call to add_lora method failed: LoRA is\n not enabled.")
         with pytest.raises(ModuleNotLoaded, match=r"^--lora-modules: a=org/a: LoRA is not enabled\.$"):
             await soon(task)
 
 
 async def test_an_engine_that_dies_over_a_module() -> None:
-    async with loading(DEADLINE_S) as (core, task):
+    async with loading(PATIENCE_S) as (core, task):
         await core.next_call()
         core.disconnect()
         with pytest.raises(ModuleNotLoaded, match=r"^--lora-modules: a=org/a: The engine died: engine 0 closed its "):
@@ -146,5 +145,5 @@ async def test_a_load_under_way_does_not_hold_up_the_end(programs: Programs) -> 
             body = {"lora_name": "a", "lora_path": "org/a"}
             loading = asyncio.create_task(client.post("/v1/load_lora_adapter", json=body))
             await core.next_call()
-            await server.stops(signal.SIGTERM, AT_ONCE_S)
+            await server.stops(signal.SIGTERM)
             assert (await loading).status_code == 503

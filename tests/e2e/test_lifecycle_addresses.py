@@ -12,6 +12,7 @@ from adapters.bootstrap.addresses import CannotListen, bind, listen
 from tests.e2e.programs import Programs, Server, ends, is_refused, says
 from tests.fakes import vllm_serve
 from tests.fakes.scripted_engine_core import free_port
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ async def test_of_two_that_race_for_a_port_the_one_that_is_later_to_listen_leave
 
 
 def health_at(path: Path) -> int:
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=5) as client:
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=PATIENCE_S) as client:
         return client.get("http://unix/health").status_code
 
 

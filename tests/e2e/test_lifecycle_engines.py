@@ -10,8 +10,6 @@ from tests.e2e.programs import Engine, Programs, Server, ends, first_frame, last
 from tests.fakes.scripted_engine_core import ScriptedEngineCore, free_port
 from tests.http.serving import COMPLETIONS
 
-AT_ONCE_S = 4.0
-
 VERSION = "0.31.2"
 """One that is not known here."""
 
@@ -36,13 +34,13 @@ def waiting(shared_programs: Programs) -> Waiting:
 
 async def test_a_server_stops_while_no_engine_comes(waiting: Waiting) -> None:
     await says(waiting.alone, "waiting for engines")
-    await waiting.alone.stops(signal.SIGINT, AT_ONCE_S)
+    await waiting.alone.stops(signal.SIGINT)
 
 
 async def test_a_server_stops_while_the_engine_loads(waiting: Waiting) -> None:
     server, engine = waiting.for_loading
     await says(engine, "loading takes 600 s")
-    await server.stops(signal.SIGTERM, AT_ONCE_S)
+    await server.stops(signal.SIGTERM)
 
 
 async def test_an_engine_of_another_version_is_refused(waiting: Waiting) -> None:

@@ -9,9 +9,6 @@ from tests.e2e.serving import client_at
 from tests.fakes import vllm_serve
 from tests.http.serving import CHAT
 
-SOON_S = 5.0
-"""Engines are given so long to end by themselves, which emulated ones do not need."""
-
 PROCESSES = 4
 """The server, the guard of what it starts, what stands for `vllm serve`, and the engine."""
 
@@ -40,7 +37,7 @@ async def test_an_engine_that_is_lost_ends_the_server(managing: dict[str, Server
     await first_frame(stream)
     *_, last = await last_frames(stream)
     assert last["error"]["message"].startswith("The engine died: ")
-    assert await ends(server, SOON_S) == 1
+    assert await ends(server) == 1
     assert not server.running()
     complaints = [line for line in log_of(server).splitlines() if not line.startswith("INFO")]
     assert complaints == ["ERROR   the engine died: engine 0 closed its connection"]
@@ -62,4 +59,4 @@ async def test_a_server_that_is_killed_takes_its_engine_along(managing: dict[str
     assert len(server.running()) == PROCESSES
     server.send(signal.SIGKILL)
     assert await ends(server) == -signal.SIGKILL
-    await until(server, lambda: not server.running(), "the engine's end", SOON_S)
+    await until(server, lambda: not server.running(), "the engine's end")

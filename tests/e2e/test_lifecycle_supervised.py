@@ -19,10 +19,11 @@ from adapters.outbound.vllm_engine.wire import (
     decode,
     encode,
 )
-from tests.e2e.programs import START_S, Engine, Programs, Server, is_refused
+from tests.e2e.programs import Engine, Programs, Server, is_refused
 from tests.e2e.serving import client_at
 from tests.fakes.scripted_engine_core import free_port
 from tests.http.serving import CHAT, COMPLETIONS
+from tests.patience import PATIENCE_S
 
 
 class Inheritance(NamedTuple):
@@ -67,7 +68,7 @@ async def introduce(programs: Programs, directory: Path) -> Engine:
     addresses = EngineAddresses(inputs=[f"ipc://{directory}/inputs"], outputs=[f"ipc://{directory}/outputs"])
     port = free_port()
     with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as door:
-        door.setsockopt(zmq.RCVTIMEO, int(START_S * 1000))
+        door.setsockopt(zmq.RCVTIMEO, int(PATIENCE_S * 1000))
         door.bind(f"tcp://127.0.0.1:{port}")
         engine = programs.mock_engine(port)
         identity, hello = await door.recv_multipart()

@@ -141,7 +141,7 @@ async def test_waiting_may_be_cancelled_at_once(caplog: pytest.LogCaptureFixture
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await soon(task)
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 5
         async with connecting() as (_, other):  # nothing was left behind
             await eventually(lambda: "waiting for engines" in caplog.text)
             assert not other.done()

@@ -12,13 +12,14 @@ import psutil
 import pytest
 
 from adapters.outbound.vllm_engine.connect import connect_managed
-from adapters.outbound.vllm_engine.process import EngineCommand, EngineNotStarted, EngineProcess
+from adapters.outbound.vllm_engine.process import GRACE, EngineCommand, EngineNotStarted, EngineProcess
 from application.ports.engine import EngineDead
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TokenDelta
 from tests.e2e.engines import eventually, read, request
 from tests.fakes import vllm_serve
 from tests.fakes.scripted_engine_core import soon
+from tests.patience import PATIENCE_S
 
 PARENT = """
 import asyncio, sys
@@ -94,7 +95,7 @@ async def test_an_engine_that_does_not_come_up_fails_at_once(
     fake_vllm: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(EngineNotStarted, match="ended with exit code 1 before it was ready"):
-        async with asyncio.timeout(10), connect_managed(command("broken", fake_vllm)):
+        async with asyncio.timeout(PATIENCE_S), connect_managed(command("broken", fake_vllm)):
             pass
     assert "no such model" in capfd.readouterr().err  # what it says is not swallowed
 
@@ -113,12 +114,12 @@ async def test_stopping_while_it_loads_takes_no_time(fake_vllm: Path) -> None:
             pass
 
     task = asyncio.create_task(meet())
-    await eventually(lambda: fake_vllm.exists() and fake_vllm.read_text() != "", seconds=10)
+    await eventually(lambda: fake_vllm.exists() and fake_vllm.read_text() != "")
     started = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await soon(task)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < GRACE
     assert is_gone(pid_in(fake_vllm))
 
 
@@ -165,7 +166,7 @@ def start_tree(directory: Path) -> "subprocess.Popen[bytes]":
 async def pids(directory: Path) -> dict[str, int]:
     names = ("child", "same-group", "own-session", "orphan")
     files = [directory / f"{name}.pid" for name in names]
-    await eventually(lambda: all(file.exists() for file in files), seconds=10)
+    await eventually(lambda: all(file.exists() for file in files))
     return {file.stem: int(file.read_text()) for file in files}
 
 

@@ -28,16 +28,14 @@ from adapters.outbound.vllm_engine.wire import (
     encode,
     identity_of,
 )
-
-DEADLINE = 5.0
-"""Seconds in which anything that a test waits for must have come."""
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
 
 async def soon(something: Awaitable[T]) -> T:
     """What comes of it, in time."""
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PATIENCE_S):
         return await something
 
 

@@ -9,9 +9,7 @@ import httpx
 from litestar.types import ASGIApp
 
 from tests.http.serving import JSON
-
-PATIENCE_S = 5.0
-"""How long anything may take that is not itself the point of a test."""
+from tests.patience import PATIENCE_S
 
 
 class Exchange:

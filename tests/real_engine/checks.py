@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from tests.real_engine.answers import Answer, Asker, Json, joined, whole
-from tests.real_engine.processes import wait_for
+from tests.real_engine.processes import settled
 from tests.real_engine.questions import CHAT_PETS, CHAT_PETS_BY_FIVE, ECHOED_HELLO, Question, completion
 from tests.real_engine.servers import MODEL, Server
 from tests.real_engine.vocabulary import PLACEHOLDER, Vocabulary, as_text, token_id
@@ -111,4 +111,4 @@ def rows(answer: Answer) -> Iterable[tuple[str, float | None, Sequence[tuple[str
 def stops(server: Server) -> None:
     """By SIGTERM, with success and nothing left running."""
     assert server.terminate() == 0, server.frontend.tail()
-    assert wait_for(lambda: not server.frontend.running(), 10), server.frontend.running()
+    assert settled(server.frontend.running, []) == []

@@ -7,11 +7,16 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
+from tests.patience import PATIENCE_S
+
 MARK = "NORTHBOUND_E2E_PROGRAM"
 """Environment variable by which a process is known to descend from a program, whoever its parent is by now."""
+
+T = TypeVar("T")
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
@@ -22,6 +27,14 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+def settled(read: Callable[[], T], expected: T) -> T:
+    """Poll until what is read is as expected; after PATIENCE_S, give what is read instead."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (last := read()) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return last
 
 
 class Program:
@@ -58,12 +71,12 @@ class Program:
         self._note_descendants()
         self._popen.send_signal(number)
 
-    def wait(self, seconds: float) -> int:
-        """Its exit status. Fails if it takes longer."""
+    def wait(self) -> int:
+        """Its exit status. Fails if it takes longer than PATIENCE_S."""
         try:
-            return self._popen.wait(seconds)
+            return self._popen.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} still runs after {seconds} s\n{self.tail()}") from None
+            raise AssertionError(f"{self.name} still runs after {PATIENCE_S} s\n{self.tail()}") from None
 
     def running(self) -> list[str]:
         """Command lines of the processes that run: itself, and all that ever descended from it as far as is known."""

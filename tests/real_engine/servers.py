@@ -27,7 +27,6 @@ ENGINE_FLAGS = (
 ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
 
 READY_SECONDS = 300.0
-STOP_SECONDS = 60.0
 
 
 class Home(NamedTuple):
@@ -64,7 +63,7 @@ class Server:
     def terminate(self) -> int:
         """The frontend's exit status after SIGTERM."""
         self.frontend.send(signal.SIGTERM)
-        return self.frontend.wait(STOP_SECONDS)
+        return self.frontend.wait()
 
     def close(self) -> None:
         for program in self._programs():

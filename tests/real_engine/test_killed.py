@@ -8,7 +8,7 @@ import pytest
 
 from tests.real_engine.answers import Json
 from tests.real_engine.checks import Serves
-from tests.real_engine.processes import wait_for
+from tests.real_engine.processes import settled
 from tests.real_engine.servers import Home, Server, managed, running
 
 
@@ -25,6 +25,6 @@ class TestKilled(Serves):
         assert len(server.frontend.running()) > 1
 
         server.frontend.send(signal.SIGKILL)
-        server.frontend.wait(10)
+        server.frontend.wait()
 
-        assert wait_for(lambda: not server.frontend.running(), 20), server.frontend.running()
+        assert settled(server.frontend.running, []) == []
