@@ -1,6 +1,7 @@
 """From settings to a server, and back to an exit status."""
 
 import asyncio
+import gc
 import logging
 import socket
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
@@ -26,6 +27,9 @@ from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 
 logger = logging.getLogger("northbound")
+
+COLLECTED_AFTER = 5_000
+"""Objects that are new and still there: a few hundred requests at once, of which nearly nothing is ever garbage."""
 
 Settings = ServeSettings | RenderSettings | FrontendSettings
 
@@ -94,6 +98,7 @@ async def _serve_until(
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
     )
+    _settle()
     listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
@@ -136,6 +141,13 @@ def build_container(settings: Settings, model: Model, engine: OpenEngine) -> Con
         body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
         silence_limit=providers.Object(SilenceLimit(settings.http.sse_keep_alive_interval)),
     )
+
+
+def _settle() -> None:
+    """All that was made so far stays: no collection of garbage looks through it, which would hold up every stream."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
 
 
 async def _finished_first(work: "asyncio.Future[Any]", stop: asyncio.Event) -> bool:
