@@ -16,6 +16,7 @@ from adapters.inbound.http.openapi.routes import ApiDocument, docs, openapi_json
 from adapters.inbound.http.ops.health import health
 from adapters.inbound.http.ops.metrics import metrics
 from adapters.inbound.http.ops.version import version
+from adapters.inbound.http.turns import InTurns
 from adapters.inbound.http.vllm.derender.routes import derender_chat, derender_completions
 from adapters.inbound.http.vllm.gate import closed
 from adapters.inbound.http.vllm.generate.routes import abort_requests, abort_requests_unguarded, generate
@@ -40,7 +41,7 @@ def build_server_app(
         app = without_prefix(app, settings.root_path)
     if settings.enable_request_id_headers:
         app = with_request_ids(app)
-    return app
+    return InTurns(app)
 
 
 def _cors(settings: HttpSettings) -> CORSConfig | None:

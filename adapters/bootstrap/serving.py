@@ -4,8 +4,9 @@ import asyncio
 import gc
 import logging
 import socket
+import sys
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
-from typing import Any
+from typing import Any, Final
 
 import uvloop
 from dependency_injector import providers
@@ -33,6 +34,9 @@ COLLECTED_AFTER = 5_000
 
 Settings = ServeSettings | RenderSettings | FrontendSettings
 
+SWITCH_S: Final = 0.001
+"""How long a thread that works beside the event loop may keep the interpreter from it."""
+
 
 def serve(settings: Settings) -> int:
     """Serve until told to stop, which is exit status 0, or until an engine that was started here dies, which is 1.
@@ -43,6 +47,7 @@ def serve(settings: Settings) -> int:
     """
     with _listening_socket(settings) as bound, _loaded_model(settings) as model:
         logger.debug("loaded the tokenizer of %s", model.root)
+        sys.setswitchinterval(SWITCH_S)
         status = uvloop.run(_serve(settings, model, bound))
     ignore_being_told()
     return status

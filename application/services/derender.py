@@ -83,7 +83,7 @@ class Derender:
 
     async def chat(self, chat: Chat, replay: Replay) -> Reply:
         """Raises RequestError for what this model cannot have generated, as the others do."""
-        choices, _ = self._open(chat, [replay], [Prompt(replay.prompt_token_ids or ())], None)
+        choices, _ = await self._open(chat, [replay], [Prompt(replay.prompt_token_ids or ())], None)
         await choices.start()
         return await self._reply(chat, choices)
 
@@ -99,7 +99,7 @@ class Derender:
             told = [replay.prompt_token_ids for replay in replays]
             if len(prompts) != len(told) or any(map(_differ, told, prompts)):
                 raise NotGeneratedHere("completion_request: the tokens are of other prompts.", "completion_request")
-        choices, _ = self._open(completion, replays, prompts, None)
+        choices, _ = await self._open(completion, replays, prompts, None)
         await choices.start()
         return choices
 
@@ -118,12 +118,12 @@ class Derender:
         return reply(chat, choices, text, self._options.response_role)
 
     async def _chunk(self, request: TextRequest, replay: Replay, prompt: Prompt, state: ReadingState | None) -> Chunk:
-        choices, reader = self._open(request, [replay], [prompt], state)
+        choices, reader = await self._open(request, [replay], [prompt], state)
         await choices.start()
         deltas = [delta async for _, delta in choices]
         return Chunk(choices, joined(deltas), reader.state)
 
-    def _open(
+    async def _open(
         self, request: TextRequest, replays: Sequence[Replay], prompts: Sequence[Prompt], state: ReadingState | None
     ) -> tuple[Choices, Detokenizer]:
         """The choices, and what reads the last of them."""
@@ -136,7 +136,7 @@ class Derender:
             asked = WHOLE_VOCABULARY if alternatives is None else alternatives
             sampling = replace(request.sampling, prompt_logprobs=asked if scored else None)
             if state is None:
-                start = self._stage.start(prompt, sampling, output)
+                start = await self._stage.start(prompt, sampling, output)
             else:
                 start = OutputStart(prompt, None, None, b"", 0)
             for delta in replay.deltas:

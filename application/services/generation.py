@@ -33,7 +33,7 @@ class GenerateText:
         choices = self._stage.choices(output)
         try:
             for prompt, request in ((one.prompt, one.request) for one in prepared):
-                start = self._stage.start(prompt, request.sampling, output)
+                start = await self._stage.start(prompt, request.sampling, output)
                 for child in _children(request, output.n):
                     tokens = await self._engine.submit(child)
                     self._metrics.request_started()

@@ -7,9 +7,10 @@ from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
+from application.services.aside import TOKEN, aside
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.detokenizer import Detokenizer, TokenReader, read_prompt
+from domain.detokenizer import Detokenizer, PromptReading, TokenReader, read_prompt
 from domain.generation import ScoredTokens
 from domain.precedence import shows_token_ids, shows_usage
 from domain.prompt import Prompt
@@ -55,12 +56,12 @@ class ResponseStage:
             shows_timing=options.tells_timing,
         )
 
-    def start(self, prompt: Prompt, sampling: SamplingParams, output: TextOutput) -> OutputStart:
+    async def start(self, prompt: Prompt, sampling: SamplingParams, output: TextOutput) -> OutputStart:
+        """Long prompts hold nobody up while they are read."""
         is_scored = sampling.prompt_logprobs is not None
         scored, is_read = None, is_scored or (output.echo and prompt.text is None)
         if is_read:
-            pieces = self._tokenizer.piece, self._tokenizer.starting_piece
-            reading = read_prompt(prompt, *pieces, None, is_all=output.prompt_only)
+            reading = await aside(TOKEN * len(prompt.token_ids), lambda: self._read(prompt, is_all=output.prompt_only))
             scored = reading.scored if is_scored else None
         if prompt.text is not None:
             echo = prompt.text if output.echo else None
@@ -69,6 +70,9 @@ class ResponseStage:
             return OutputStart(prompt, scored, reading.text, reading.held, sum(map(len, reading.scored.texts)))
         tail = [self._tokenizer.piece(token_id) for token_id in prompt.token_ids[-TAIL_TOKENS:]]
         return OutputStart(prompt, scored, None, unfinished_character(tail), 0)
+
+    def _read(self, prompt: Prompt, *, is_all: bool) -> PromptReading:
+        return read_prompt(prompt, self._tokenizer.piece, self._tokenizer.starting_piece, None, is_all=is_all)
 
     def choice(
         self, start: OutputStart, reader: TokenReader, output: TextOutput, tokens: TokenStream, metrics: Metrics

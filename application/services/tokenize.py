@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from application.model import ModelLimits
 from application.ports.tokenizer import Tokenizer
 from application.requests import Conversation, Text
-from application.services.aside import aside
+from application.services.aside import TOKEN, aside
 from application.services.render import Render
 from domain.prompt import Prompt, check_in_vocabulary
 
@@ -26,9 +26,9 @@ class Tokenize:
         [prompt] = await self._render.texts([source.text], source.add_special_tokens)
         return prompt
 
-    def entries(self, token_ids: Sequence[int]) -> Sequence[str]:
+    async def entries(self, token_ids: Sequence[int]) -> Sequence[str]:
         """How the vocabulary writes them."""
-        return [self._tokenizer.entry(token_id) for token_id in token_ids]
+        return await aside(TOKEN * len(token_ids), lambda: [self._tokenizer.entry(token_id) for token_id in token_ids])
 
     async def text_of(self, token_ids: Sequence[int], param: str) -> str:
         """Special tokens shown. Raises OutOfVocabulary, naming the request field `param`."""

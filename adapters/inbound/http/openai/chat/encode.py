@@ -15,7 +15,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.ended import rows_into, run_to_end
+from adapters.inbound.http.openai.ended import Ended, body_of, rows_into
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -69,34 +69,37 @@ async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
     """Runs every choice to its end."""
     choices = reply.choices
     logprobs = [rows.logprobs() for _ in choices.generations]
-    ended = await run_to_end(choices, rows_into(logprobs))
     first = choices.generations[0]
-    return encode(
-        ChatBody(
-            id=answer.id,
-            created=answer.created,
-            model=answer.model,
-            choices=[
-                ChatChoice(
-                    index=index,
-                    message=AssistantMessage(role=reply.role, content=reply.echo + choice.text),
-                    logprobs=Raw(scores.take()) if scores else None,
-                    finish_reason=choice.finish_reason,
-                    stop_reason=choice.stop_reason,
-                    token_ids=choice.token_ids if answer.return_token_ids else None,
-                )
-                for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
-            ],
-            system_fingerprint=answer.fingerprint,
-            usage=Usage.of(choices, is_chat=True),
-            prompt_logprobs=rows.prompt_logprobs(first),
-            prompt_token_ids=first.prompt.token_ids or None if answer.return_token_ids else None,
-            prompt_text=reply.prompt_text,
-            kv_transfer_params=choices.transfer.kv,
-            ec_transfer_params=choices.transfer.ec,
-            metrics=Metrics.of(choices),
+
+    def whole(ended: Sequence[Ended]) -> bytes:
+        return encode(
+            ChatBody(
+                id=answer.id,
+                created=answer.created,
+                model=answer.model,
+                choices=[
+                    ChatChoice(
+                        index=index,
+                        message=AssistantMessage(role=reply.role, content=reply.echo + choice.text),
+                        logprobs=Raw(scores.take()) if scores else None,
+                        finish_reason=choice.finish_reason,
+                        stop_reason=choice.stop_reason,
+                        token_ids=choice.token_ids if answer.return_token_ids else None,
+                    )
+                    for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
+                ],
+                system_fingerprint=answer.fingerprint,
+                usage=Usage.of(choices, is_chat=True),
+                prompt_logprobs=rows.prompt_logprobs(first),
+                prompt_token_ids=first.prompt.token_ids or None if answer.return_token_ids else None,
+                prompt_text=reply.prompt_text,
+                kv_transfer_params=choices.transfer.kv,
+                ec_transfer_params=choices.transfer.ec,
+                metrics=Metrics.of(choices),
+            )
         )
-    )
+
+    return await body_of(choices, rows_into(logprobs), whole)
 
 
 class ChatChunks:

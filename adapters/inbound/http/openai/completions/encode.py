@@ -16,7 +16,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.ended import run_to_end
+from adapters.inbound.http.openai.ended import Ended, body_of
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -104,32 +104,37 @@ class ChoiceEncoder:
 async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows) -> bytes:
     """Runs every choice to its end."""
     encoders = [ChoiceEncoder(index, generation, rows) for index, generation in enumerate(choices.generations)]
-    ended = await run_to_end(choices, lambda index, delta: encoders[index].add(delta))
-    return encode(
-        CompletionBody(
-            id=answer.id,
-            created=answer.created,
-            model=answer.model,
-            choices=[
-                CompletionChoice(
-                    index=encoder.index,
-                    text=choice.text,
-                    logprobs=raw(encoder.logprobs_json()),
-                    finish_reason=choice.finish_reason,
-                    stop_reason=choice.stop_reason,
-                    token_ids=choice.token_ids if answer.return_token_ids else None,
-                    prompt_logprobs=rows.prompt_logprobs(encoder.generation),
-                    prompt_token_ids=encoder.generation.prompt.token_ids or None if answer.return_token_ids else None,
-                )
-                for encoder, choice in zip(encoders, ended, strict=True)
-            ],
-            system_fingerprint=answer.fingerprint,
-            usage=Usage.of(choices, is_chat=False),
-            kv_transfer_params=choices.transfer.kv,
-            ec_transfer_params=choices.transfer.ec,
-            metrics=Metrics.of(choices),
+
+    def whole(ended: Sequence[Ended]) -> bytes:
+        return encode(
+            CompletionBody(
+                id=answer.id,
+                created=answer.created,
+                model=answer.model,
+                choices=[
+                    CompletionChoice(
+                        index=encoder.index,
+                        text=choice.text,
+                        logprobs=raw(encoder.logprobs_json()),
+                        finish_reason=choice.finish_reason,
+                        stop_reason=choice.stop_reason,
+                        token_ids=choice.token_ids if answer.return_token_ids else None,
+                        prompt_logprobs=rows.prompt_logprobs(encoder.generation),
+                        prompt_token_ids=encoder.generation.prompt.token_ids or None
+                        if answer.return_token_ids
+                        else None,
+                    )
+                    for encoder, choice in zip(encoders, ended, strict=True)
+                ],
+                system_fingerprint=answer.fingerprint,
+                usage=Usage.of(choices, is_chat=False),
+                kv_transfer_params=choices.transfer.kv,
+                ec_transfer_params=choices.transfer.ec,
+                metrics=Metrics.of(choices),
+            )
         )
-    )
+
+    return await body_of(choices, lambda index, delta: encoders[index].add(delta), whole)
 
 
 class CompletionChunks:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from adapters.inbound.http.openai.answer import Answer, Metrics, Usage, final_usage, ids_json, raw, without_nulls
-from adapters.inbound.http.openai.ended import Scores, rows_into, run_to_end
+from adapters.inbound.http.openai.ended import Ended, Scores, body_of, rows_into
 from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import ChatLogprobs, encode_numbers
 from adapters.inbound.http.openai.rows import Rows
@@ -95,32 +95,35 @@ async def generate_body(choices: Choices, answer: Answer, form: Form) -> bytes:
     """Runs every choice to its end."""
     generations = choices.generations
     logprobs = [form.logprobs() for _ in generations]
-    ended = await run_to_end(choices, rows_into(logprobs))
-    return encode(
-        GenerateBody(
-            request_id=answer.id,
-            model=answer.model,
-            created=answer.created,
-            usage=Usage.of(choices, is_chat=False),
-            prompt_logprobs=form.rows.prompt_logprobs(generations[0]),
-            prompt_token_ids=generations[0].prompt.token_ids if answer.return_token_ids else None,
-            metrics=Metrics.of_drafts(choices),
-            kv_transfer_params=choices.transfer.kv,
-            ec_transfer_params=choices.transfer.ec,
-            output_mode=form.output_mode,
-            choices=[
-                GenerateChoice(
-                    index=index,
-                    finish_reason=choice.finish_reason,
-                    stop_reason=choice.stop_reason,
-                    token_ids=choice.token_ids,
-                    text=choice.text if form.shows_text else UNSET,
-                    logprobs=raw(scores.take() if scores else None),
-                )
-                for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
-            ],
+
+    def whole(ended: Sequence[Ended]) -> bytes:
+        return encode(
+            GenerateBody(
+                request_id=answer.id,
+                model=answer.model,
+                created=answer.created,
+                usage=Usage.of(choices, is_chat=False),
+                prompt_logprobs=form.rows.prompt_logprobs(generations[0]),
+                prompt_token_ids=generations[0].prompt.token_ids if answer.return_token_ids else None,
+                metrics=Metrics.of_drafts(choices),
+                kv_transfer_params=choices.transfer.kv,
+                ec_transfer_params=choices.transfer.ec,
+                output_mode=form.output_mode,
+                choices=[
+                    GenerateChoice(
+                        index=index,
+                        finish_reason=choice.finish_reason,
+                        stop_reason=choice.stop_reason,
+                        token_ids=choice.token_ids,
+                        text=choice.text if form.shows_text else UNSET,
+                        logprobs=raw(scores.take() if scores else None),
+                    )
+                    for index, (choice, scores) in enumerate(zip(ended, logprobs, strict=True))
+                ],
+            )
         )
-    )
+
+    return await body_of(choices, rows_into(logprobs), whole)
 
 
 class GenerateChunks:

@@ -42,7 +42,7 @@ async def tokenize(
             count=len(prompt.token_ids),
             max_model_len=tokenizing.max_model_len,
             tokens=prompt.token_ids,
-            token_strs=tokenizing.entries(prompt.token_ids) if body.return_token_strs else None,
+            token_strs=await tokenizing.entries(prompt.token_ids) if body.return_token_strs else None,
         )
     )
 
