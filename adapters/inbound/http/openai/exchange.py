@@ -10,6 +10,7 @@ from litestar.response.base import ASGIResponse
 
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
+from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from adapters.inbound.http.openai.sampling import InvalidField
 from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
@@ -21,14 +22,15 @@ LONGEST_ID = 1024
 
 
 class TokenDisplays:
-    """The two ways to show a token in logprobs."""
+    """The two ways to show a token in logprobs, and the one in those of a prompt."""
 
     def __init__(self, piece_of: PieceOf) -> None:
-        self.by_text = TokenDisplay(piece_of, show_token_ids=False)
+        self._by_text = TokenDisplay(piece_of, show_token_ids=False)
         self._by_id = TokenDisplay(piece_of, show_token_ids=True)
+        self.of_prompts = PromptDisplay(piece_of)
 
     def of(self, choices: Choices) -> TokenDisplay:
-        return self._by_id if choices.show_token_ids else self.by_text
+        return self._by_id if choices.show_token_ids else self._by_text
 
 
 class AnswerFields(Protocol):

@@ -128,31 +128,6 @@ class CompletionLogprobs:
         return json
 
 
-def prompt_logprobs_json(scored: ScoredTokens, alternatives: int, by_text: TokenDisplay) -> bytes:
-    """`prompt_logprobs`: per prompt token null, or a map by id of what was likely there, the token itself first."""
-    columns, unscored = scored.columns, scored.unscored
-    entries = [NULL] * unscored
-    if columns is not None:
-        numbers, width = encode_numbers(columns.logprobs), row_width(columns, alternatives)
-        for place in range(columns.rows):
-            index, start = unscored + place, place * columns.width
-            row, context = columns.token_ids[start : start + width], scored.contexts[index]
-            cells = []
-            for column in distinct(row):
-                token_id, rank = row[column], column or columns.ranks[place]
-                fragment = (
-                    by_text.alternative(token_id, context, scored.hides_special)
-                    if column
-                    else by_text.sampled(token_id, scored.texts[index], context)
-                )
-                cells.append(
-                    b'"%d":{"logprob":%b,"rank":%b,"decoded_token":%b}'
-                    % (token_id, numbers[start + column], encode(rank or None), fragment.token)
-                )
-            entries.append(b"{" + b",".join(cells) + b"}")
-    return b"[" + b",".join(entries) + b"]"
-
-
 def row_width(columns: LogprobColumns, alternatives: int) -> int:
     """How much of a row is shown: the token at its position and so many others (-1: all there are)."""
     return columns.width if alternatives == WHOLE_VOCABULARY else min(alternatives + 1, columns.width)

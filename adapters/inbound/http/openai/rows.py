@@ -3,7 +3,7 @@
 from msgspec import Raw, Struct
 
 from adapters.inbound.http.openai.fragments import TokenDisplay
-from adapters.inbound.http.openai.logprobs import prompt_logprobs_json
+from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from application.services.text_generation import TextGeneration
 
 
@@ -11,8 +11,7 @@ class Rows(Struct, frozen=True):
     """How wide its rows are, and how they show tokens: the same for every choice."""
 
     display: TokenDisplay
-    by_text: TokenDisplay
-    """Maps by id show texts whatever the rule says."""
+    prompt_display: PromptDisplay
     alternatives: int | None
     """Per token (-1: all there are); None shows no rows."""
     prompt_alternatives: int | None
@@ -21,4 +20,4 @@ class Rows(Struct, frozen=True):
     def prompt_logprobs(self, generation: TextGeneration) -> Raw | None:
         if generation.scored_prompt is None or self.prompt_alternatives is None:
             return None
-        return Raw(prompt_logprobs_json(generation.scored_prompt, self.prompt_alternatives, self.by_text))
+        return Raw(self.prompt_display.logprobs(generation.scored_prompt, self.prompt_alternatives))

@@ -41,7 +41,7 @@ async def chat_completions(
     choices = reply.choices
     rows = ChatRows(
         display=displays.of(choices),
-        by_text=displays.by_text,
+        prompt_display=displays.of_prompts,
         alternatives=top_logprobs(body) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
         prompt_alternatives=prompt_logprobs(body),
     )

@@ -40,7 +40,7 @@ async def completions(
     choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
     rows = CompletionRows(
         display=displays.of(choices),
-        by_text=displays.by_text,
+        prompt_display=displays.of_prompts,
         alternatives=body.logprobs,
         output_alternatives=(body.logprobs or 0) if body.logprob_token_ids is None else WHOLE_VOCABULARY,
         prompt_alternatives=prompt_logprobs(body),

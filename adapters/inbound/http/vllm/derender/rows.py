@@ -21,7 +21,7 @@ def chat_rows(request: ChatRequest | None, replay: Replay, choices: Choices, dis
     prompt_alternatives = None if request is None else chat_prompt_logprobs(request)
     return ChatRows(
         display=displays.of(choices),
-        by_text=displays.by_text,
+        prompt_display=displays.of_prompts,
         alternatives=alternatives if _has_rows([replay]) else None,
         prompt_alternatives=WHOLE_VOCABULARY if prompt_alternatives is None else prompt_alternatives,
     )
@@ -36,7 +36,7 @@ def completion_rows(
     chosen = request is not None and request.logprob_token_ids is not None
     return CompletionRows(
         display=displays.of(choices),
-        by_text=displays.by_text,
+        prompt_display=displays.of_prompts,
         alternatives=shown if _has_rows(replays) else None,
         output_alternatives=WHOLE_VOCABULARY if chosen else shown,
         prompt_alternatives=WHOLE_VOCABULARY if prompt_alternatives is None else prompt_alternatives,

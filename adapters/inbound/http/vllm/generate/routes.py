@@ -45,7 +45,7 @@ async def generate(
     params = body.sampling_params
     rows = Rows(
         display=displays.of(choices),
-        by_text=displays.by_text,
+        prompt_display=displays.of_prompts,
         alternatives=params.logprobs if params.logprob_token_ids is None else WHOLE_VOCABULARY,
         prompt_alternatives=params.prompt_logprobs,
     )
