@@ -37,6 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--step-ms", type=float, default=20.0, help="of the engine, a token for each request")
     for size in msgspec.structs.fields(Sizes):
         parser.add_argument(f"--{size.name.replace('_', '-')}", type=int, default=size.default)
+    parser.add_argument("--holds", action="store_true", help="watch the event loop, which takes 3 us per token or so")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there, too")
     given = parser.parse_args()
     if given.model is None and (given.rust or given.fastapi):
@@ -57,7 +58,7 @@ def listed(names: str) -> list[str]:
 
 def commands(given: argparse.Namespace, model: Path, engine: Engine, folder: Path) -> dict[str, Command]:
     """By the names of the frontends."""
-    named = {OURS: northbound(model)}
+    named = {OURS: northbound(model, holds=folder / "holds" if given.holds else None)}
     if given.against:
         tree = folder / "against"
         tree.mkdir()

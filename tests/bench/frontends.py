@@ -42,6 +42,8 @@ class Command(Struct, frozen=True):
 
     words: list[str]
     env: Mapping[str, str]
+    holds: Path | None = None
+    """Where it notes for how long its event loop was held, a line each, if it does."""
 
 
 class Frontend:
@@ -55,6 +57,8 @@ class Frontend:
         playing = _playing(engine, handshake)
         self._engine = Program(f"engine of {name}", playing.words, playing.env, logs / f"{name}.engine.log")
         self._frontend: Program | None = None
+        self._holds = command.holds
+        self._holds_read = 0
         try:
             _wait(lambda: "waiting for a frontend" in self._engine.log.read_text(), self._engine)
             where = ["--host", "127.0.0.1", "--port", str(http)]
@@ -83,6 +87,14 @@ class Frontend:
         used = [process.memory_full_info() for process in _tree(self._frontend.pid)]
         return sum(each.rss for each in used) / 1e6, sum(each.pss for each in used) / 1e6
 
+    def longest_hold_ms(self) -> float | None:
+        """Since it was last asked; None if that is not watched."""
+        if self._holds is None:
+            return None
+        holds = self._holds.read_text().splitlines()
+        new, self._holds_read = holds[self._holds_read :], len(holds)
+        return max((float(hold.split()[0]) for hold in new), default=0.0)
+
     def kill(self) -> None:
         if self._frontend is not None:
             self._frontend.kill()
@@ -99,10 +111,11 @@ class Frontend:
             connection.close()
 
 
-def northbound(model: Path, tree: Path = ROOT) -> Command:
-    """As the packages of that tree have it."""
-    words = [*NORTHBOUND, "serve", str(model), "--served-model-name", MODEL, "--log-level", "WARNING"]
-    return Command(words, {"PYTHONPATH": str(tree)})
+def northbound(model: Path, tree: Path = ROOT, holds: Path | None = None) -> Command:
+    """As the packages of that tree have it. With `holds`, its event loop is watched."""
+    started = NORTHBOUND if holds is None else [*NORTHBOUND[:-1], "tests.bench.holds", str(holds)]
+    words = [*started, "serve", str(model), "--served-model-name", MODEL, "--log-level", "WARNING"]
+    return Command(words, {"PYTHONPATH": str(tree)}, holds)
 
 
 def rust(program: Path, model: Path) -> Command:

@@ -42,17 +42,16 @@ async def put_load(address: str, workload: Workload, seed: int) -> Load:
     host, _, port = address.removeprefix("http://").partition(":")
     requests = [_request(workload.path, body) for body in workload.bodies(seed)]
     waiting = iter(requests)
-    scored_body = workload.scored_body(seed)
     start = time.monotonic()
     async with asyncio.TaskGroup() as group:
         streams = [group.create_task(_stream(host, int(port), waiting)) for _ in range(workload.streams)]
-        if scored_body is not None:
-            scored = group.create_task(_stream(host, int(port), iter([_request(workload.path, scored_body)])))
+        beside = [
+            group.create_task(_stream(host, int(port), iter([_request(workload.path, body)])))
+            for body in workload.bodies_beside(seed)
+        ]
     seconds = time.monotonic() - start
     answers = [answer for stream in streams for answer in stream.result()]
-    failures = 0
-    if scored_body is not None:
-        failures = sum(not _is_whole(answer) for answer in scored.result())
+    failures = sum(not _is_whole(answer) for other in beside for answer in other.result())
     return summary(answers, seconds, failures)
 
 

@@ -32,6 +32,8 @@ class Run(Struct, frozen=True, kw_only=True):
     tokens: int
     engine_busy: float
     """Part of the time that the engine had a processor. Towards 1, the engine sets the pace."""
+    longest_hold_ms: float | None
+    """For so long nobody else had a turn in the frontend's event loop, if that is watched."""
 
 
 def own_client(address: str, workload: Workload, seed: int) -> Load:
@@ -40,10 +42,11 @@ def own_client(address: str, workload: Workload, seed: int) -> Load:
 
 def measure(frontend: Frontend, workload: Workload, seed: int, client: Client) -> Run:
     few = min(WARM_UP, workload.streams)
-    warm_up = structs.replace(workload, streams=few, requests=few, answer=WARM_UP, scored_prompt=0)
+    warm_up = structs.replace(workload, streams=few, requests=few, answer=WARM_UP, scored_prompt=0, long_prompt=0)
     own_client(frontend.address, warm_up, seed)
-    # The only client that knows of the request beside the others.
-    client = own_client if workload.scored_prompt else client
+    # The only client that knows of requests beside the others.
+    client = own_client if workload.scored_prompt or workload.long_prompt else client
+    frontend.longest_hold_ms()
     cpu, engine_cpu = frontend.cpu_s(), frontend.engine_cpu_s()
     served = client(frontend.address, workload, seed)
     cpu, engine_cpu = frontend.cpu_s() - cpu, frontend.engine_cpu_s() - engine_cpu
@@ -57,6 +60,7 @@ def measure(frontend: Frontend, workload: Workload, seed: int, client: Client) -
         failures=served.failures,
         tokens=served.tokens,
         engine_busy=engine_cpu / served.seconds,
+        longest_hold_ms=frontend.longest_hold_ms(),
     )
 
 

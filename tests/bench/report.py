@@ -18,6 +18,7 @@ COLUMNS: Final = {
     "itl_ms_p99": ("ITL p99 ms", 1),
     "failures": ("failures", 0),
     "engine_busy": ("engine busy", 2),
+    "longest_hold_ms": ("hold ms", 1),
 }
 """Heading and digits behind the point."""
 

@@ -11,8 +11,8 @@ from tests.bench.frontends import ROOT
 from tests.bench.load import Answer, summary
 from tests.bench.measure import Run, medians
 
-WORKLOADS = ["chat", "completions-5-ids", "short", "beside-scored-prompt"]
-SIZES = "--streams 4 --requests 2 --prompt 8 --answer 16 --scored-prompt 40 --step-ms 2 --repeats 2"
+WORKLOADS = ["chat", "completions-5-ids", "short", "beside-scored-prompt", "beside-large-prompts"]
+SIZES = "--streams 4 --requests 2 --prompt 8 --answer 16 --scored-prompt 40 --long-prompt 80 --step-ms 2 --repeats 2"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, A
     command = [sys.executable, "script/bench.py", "--workloads", ",".join(WORKLOADS), *SIZES.split()]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [*command, "--client", "own", "--json", str(file)], cwd=ROOT, env=environment, capture_output=True, text=True
+        [*command, "--client", "own", "--holds", "--json", str(file)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(file.read_text())
@@ -42,6 +46,7 @@ def test_every_token_is_counted_and_costs_something(measured: tuple[str, dict[st
             assert 0 <= run["itl_ms_p50"] <= run["itl_ms_p99"] > 0
             assert 0 < run["ttft_ms_p50"] <= run["ttft_ms_p99"]
             assert 0 < run["engine_busy"] < 2
+            assert 0 <= run["longest_hold_ms"] < 10_000
 
 
 def test_medians_and_the_ratio(measured: tuple[str, dict[str, Any]]) -> None:
@@ -99,6 +104,7 @@ def test_medians_pass_over_what_is_missing() -> None:
             failures=failures,
             tokens=1,
             engine_busy=0.0,
+            longest_hold_ms=None,
         )
 
     middle = medians([run(10.0, 0), run(None, 7), run(30.0, 0)])

@@ -40,6 +40,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     answer: int
     scored_prompt: int = 0
     """Tokens of a prompt that one request beside the others wants scored, in one piece. 0: there is none."""
+    long_prompt: int = 0
+    """Tokens of a prompt that another has answered in one piece. 0: there is none."""
 
     @property
     def path(self) -> str:
@@ -57,10 +59,13 @@ class Workload(Struct, frozen=True, kw_only=True):
             body = self._body(choose, self.prompt, self.answer)
             yield body | {"stream": True, "stream_options": {"include_usage": True}} | self.fields
 
-    def scored_body(self, seed: int) -> dict[str, Any] | None:
-        if not self.scored_prompt:
-            return None
-        return self._body(random.Random(seed), self.scored_prompt, 1) | {"prompt_logprobs": 20}
+    def bodies_beside(self, seed: int) -> Iterator[dict[str, Any]]:
+        """One for each request beside the others."""
+        choose = random.Random(seed)
+        if self.scored_prompt:
+            yield self._body(choose, self.scored_prompt, 1) | {"prompt_logprobs": 20}
+        if self.long_prompt:
+            yield self._body(choose, self.long_prompt, 1)
 
     def _body(self, choose: random.Random, prompt: int, answer: int) -> dict[str, Any]:
         text = " ".join(choose.choices(WORDS, k=prompt))
@@ -93,4 +98,5 @@ def workloads(sizes: Sizes) -> dict[str, Workload]:
         "long-prompts": like(prompt=sizes.long_prompt, streams=few, requests=few * sizes.requests),
         "many-streams": like(streams=MANY * sizes.streams, requests=MANY * sizes.streams),
         "beside-scored-prompt": like(is_chat=False, scored_prompt=sizes.scored_prompt),
+        "beside-large-prompts": like(is_chat=False, scored_prompt=sizes.scored_prompt, long_prompt=sizes.long_prompt),
     }

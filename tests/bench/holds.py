@@ -1,0 +1,79 @@
+"""Northbound with a probe in its event loop: `python -m tests.bench.holds FILE serve …`. How long is it held at a time?
+
+A timer is set again each time it comes. What the process spent of a processor since the last time, nobody else in the
+loop had: work that does not give way, or a thread that kept the interpreter. Time for which other processes had the
+processor does not count.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+import uvloop
+
+from adapters.bootstrap.__main__ import main
+
+INTERVAL_S: Final = 0.001
+NOTED_S: Final = 0.005
+"""Shorter ones are not written down."""
+
+
+class Probe:
+    """Writes a line for each hold: milliseconds, and what ran when it had lasted a while, the innermost call first."""
+
+    def __init__(self, file: Path) -> None:
+        self._holds = file.open("a", buffering=1)
+        self._thread = threading.get_ident()
+        self._ticks = 0
+        self._seen = ""
+
+    def start(self) -> None:
+        """In the loop's own thread."""
+        self._loop = asyncio.get_running_loop()
+        self._begin()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _begin(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._loop.call_later(INTERVAL_S, self._tick)
+
+    def _tick(self) -> None:
+        held = min(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+        if held >= NOTED_S:
+            self._holds.write(f"{1000 * held:.1f} {self._seen}\n")
+        self._seen = ""
+        self._ticks += 1
+        self._begin()
+
+    def _watch(self) -> None:
+        """A look at the loop's stack whenever it is late."""
+        last = 0
+        while True:
+            time.sleep(NOTED_S)
+            if self._ticks == last and not self._seen and time.process_time() - self._cpu > NOTED_S:
+                stack = traceback.extract_stack(sys._current_frames()[self._thread])
+                self._seen = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(stack[-6:]))
+            last = self._ticks
+
+
+def watched(serving: Coroutine[Any, Any, int], run: Any = uvloop.run) -> int:
+    """In place of `uvloop.run`."""
+
+    async def serve() -> int:
+        Probe(file).start()
+        return await serving
+
+    status: int = run(serve())
+    return status
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv.pop(1))
+    file.touch()
+    uvloop.run = watched
+    sys.exit(main())
