@@ -1,11 +1,11 @@
 """A request's body: from bytes to a Struct, or to an error that says what is wrong with it."""
 
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-from litestar import Request
 
+from adapters.inbound.http.endpoint import HttpRequest
 from adapters.inbound.http.errors import BodyTooLarge, ClientGone
 from domain.errors import RequestError
 
@@ -23,7 +23,7 @@ class MalformedBody(RequestError):
     """The body is not JSON, or not of the shape that the endpoint takes."""
 
 
-async def read_body(request: Request[Any, Any, Any], decoder: msgspec.json.Decoder[T], limit: BodyLimit) -> T:
+async def read_body(request: HttpRequest, decoder: msgspec.json.Decoder[T], limit: BodyLimit) -> T:
     """Raises MalformedBody, BodyTooLarge, or ClientGone when the body never comes whole."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -44,7 +44,7 @@ async def read_body(request: Request[Any, Any, Any], decoder: msgspec.json.Decod
     return decode_body(decoder, body)
 
 
-def _announced_length(request: Request[Any, Any, Any]) -> int:
+def _announced_length(request: HttpRequest) -> int:
     """0 where there is none, or none that is a number: the bytes are counted as they come anyway."""
     try:
         return int(request.headers.get("content-length", 0))

@@ -5,9 +5,9 @@ import uuid
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from litestar import Request
 from litestar.response.base import ASGIResponse
 
+from adapters.inbound.http.endpoint import HttpRequest
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
@@ -42,7 +42,7 @@ class AnswerFields(Protocol):
 
 
 def answer_to(
-    request: Request[Any, Any, Any], body: AnswerFields, prefix: str, model: ServedModel, fingerprint: str | None
+    request: HttpRequest, body: AnswerFields, prefix: str, model: ServedModel, fingerprint: str | None
 ) -> Answer:
     """An answer's own facts. Its id is the caller's, from header or body, even an empty one, else a random one. Same as
     vLLM.
@@ -63,7 +63,7 @@ def answer_to(
     )
 
 
-async def whole(request: Request[Any, Any, Any], choices: Choices, body: Coroutine[Any, Any, bytes]) -> ASGIResponse:
+async def whole(request: HttpRequest, choices: Choices, body: Coroutine[Any, Any, bytes]) -> ASGIResponse:
     """The answer in one piece: `body` runs the choices to their end, or to the client's leaving."""
     try:
         return ASGIResponse(body=await unless_gone(request.receive, body), media_type="application/json")

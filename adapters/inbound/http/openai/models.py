@@ -1,13 +1,12 @@
 """`GET /v1/models`."""
 
 import uuid
-from typing import Any, Literal
+from typing import Literal
 
-from litestar import Request
 from litestar.types import ASGIApp
 from msgspec import Struct
 
-from adapters.inbound.http.endpoint import get
+from adapters.inbound.http.endpoint import HttpRequest, get
 from adapters.inbound.http.json_response import json_response
 from application.services.models import ServedModels
 
@@ -46,7 +45,7 @@ class ModelList(Struct, kw_only=True):
 
 
 @get("/v1/models")
-async def list_models(_: Request[Any, Any, Any], models: ServedModels) -> ASGIApp:
+async def list_models(_: HttpRequest, models: ServedModels) -> ASGIApp:
     cards = [
         Card(
             id=card.id,

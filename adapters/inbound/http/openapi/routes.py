@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import msgspec
-from litestar import MediaType, Request
+from litestar import MediaType
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
-from adapters.inbound.http.endpoint import get
+from adapters.inbound.http.endpoint import HttpRequest, get
 
 CDN = "https://cdn.jsdelivr.net/npm"
 """The pages come with no scripts of their own. Same as FastAPI."""
@@ -46,15 +45,15 @@ class ApiDocument:
 
 
 @get("/openapi.json")
-async def openapi_json(_: Request[Any, Any, Any], api_document: ApiDocument) -> ASGIApp:
+async def openapi_json(_: HttpRequest, api_document: ApiDocument) -> ASGIApp:
     return ASGIResponse(body=api_document.json, media_type="application/json")
 
 
 @get("/docs")
-async def docs(_: Request[Any, Any, Any]) -> ASGIApp:
+async def docs(_: HttpRequest) -> ASGIApp:
     return ASGIResponse(body=SWAGGER.encode(), media_type=MediaType.HTML)
 
 
 @get("/redoc")
-async def redoc(_: Request[Any, Any, Any]) -> ASGIApp:
+async def redoc(_: HttpRequest) -> ASGIApp:
     return ASGIResponse(body=REDOC.encode(), media_type=MediaType.HTML)

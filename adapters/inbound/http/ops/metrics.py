@@ -1,12 +1,11 @@
 """`GET /metrics`: what is counted, as Prometheus reads it."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
-from adapters.inbound.http.endpoint import get
+from adapters.inbound.http.endpoint import HttpRequest, get
 
 
 class Exposition(Protocol):
@@ -17,5 +16,5 @@ class Exposition(Protocol):
 
 
 @get("/metrics")
-async def metrics(_: Request[Any, Any, Any], exposition: Exposition) -> ASGIApp:
+async def metrics(_: HttpRequest, exposition: Exposition) -> ASGIApp:
     return ASGIResponse(body=exposition.expose(), headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})

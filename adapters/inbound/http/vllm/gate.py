@@ -1,11 +1,8 @@
 """The paths of a server that is one part of several, where it was not told that it is."""
 
-from typing import Any
-
-from litestar import Request
 from litestar.types import ASGIApp
 
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.errors import NotPermitted
 
 SCALE_OUT = [
@@ -22,5 +19,5 @@ SCALE_OUT = [
 
 
 @post(*SCALE_OUT)
-async def closed(_: Request[Any, Any, Any]) -> ASGIApp:
+async def closed(_: HttpRequest) -> ASGIApp:
     raise NotPermitted("Scale-out endpoints are disabled: the server was started without --enable-scale-out.")

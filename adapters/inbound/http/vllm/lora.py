@@ -3,16 +3,13 @@
 A load is not given up when its client leaves: the engine would go on with it.
 """
 
-from typing import Any
-
 import msgspec
-from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 from msgspec import Struct
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from application.services.lora import LoraAdapters
 
 
@@ -34,9 +31,7 @@ _UNLOAD = msgspec.json.Decoder(UnloadAdapterRequest)
 
 
 @post("/v1/load_lora_adapter")
-async def load_lora_adapter(
-    request: Request[Any, Any, Any], lora_adapters: LoraAdapters, body_limit: BodyLimit
-) -> ASGIApp:
+async def load_lora_adapter(request: HttpRequest, lora_adapters: LoraAdapters, body_limit: BodyLimit) -> ASGIApp:
     body = await read_body(request, _LOAD, body_limit)
     await lora_adapters.load(
         body.lora_name, body.lora_path, is_3d=bool(body.is_3d_lora_weight), in_place=bool(body.load_inplace)
@@ -45,9 +40,7 @@ async def load_lora_adapter(
 
 
 @post("/v1/unload_lora_adapter")
-async def unload_lora_adapter(
-    request: Request[Any, Any, Any], lora_adapters: LoraAdapters, body_limit: BodyLimit
-) -> ASGIApp:
+async def unload_lora_adapter(request: HttpRequest, lora_adapters: LoraAdapters, body_limit: BodyLimit) -> ASGIApp:
     body = await read_body(request, _UNLOAD, body_limit)
     await lora_adapters.unload(body.lora_name)
     return _done(f"Success: LoRA adapter '{body.lora_name}' removed successfully.")

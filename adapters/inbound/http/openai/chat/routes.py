@@ -1,13 +1,10 @@
 """`POST /v1/chat/completions`."""
 
-from typing import Any
-
 import msgspec
-from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.chat.encode import ChatChunks, ChatRows, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_logprobs
 from adapters.inbound.http.openai.chat.schema import ChatRequest
@@ -25,7 +22,7 @@ _DECODER = msgspec.json.Decoder(ChatRequest)
 
 @post("/v1/chat/completions")
 async def chat_completions(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     complete_chat: CompleteChat,
     models: ServedModels,
     defaults: ModelDefaults,

@@ -1,13 +1,10 @@
 """`POST /v1/completions`."""
 
-from typing import Any
-
 import msgspec
-from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.completions.encode import CompletionChunks, CompletionRows, completion_body
 from adapters.inbound.http.openai.completions.lower import lower, prompt_logprobs
 from adapters.inbound.http.openai.completions.schema import CompletionRequest
@@ -25,7 +22,7 @@ _DECODER = msgspec.json.Decoder(CompletionRequest)
 
 @post("/v1/completions")
 async def completions(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     complete_text: CompleteText,
     models: ServedModels,
     defaults: ModelDefaults,

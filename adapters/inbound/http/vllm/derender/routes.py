@@ -5,11 +5,10 @@ import uuid
 from typing import Any, TypeVar
 
 import msgspec
-from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, decode_body, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.chat.encode import chat_body
@@ -63,7 +62,7 @@ Part = TypeVar("Part")
 
 @post("/v1/chat/completions/derender")
 async def derender_chat(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     derender: Derender,
     models: ServedModels,
     defaults: ModelDefaults,
@@ -82,7 +81,7 @@ async def derender_chat(
 
 @post("/v1/completions/derender")
 async def derender_completions(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     derender: Derender,
     models: ServedModels,
     defaults: ModelDefaults,
@@ -164,7 +163,7 @@ async def _completion_chunk(
 
 
 async def _read(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     limit: BodyLimit,
     whole_decoder: msgspec.json.Decoder[Whole],
     chunk_decoder: msgspec.json.Decoder[Part],

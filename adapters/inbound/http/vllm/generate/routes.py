@@ -1,14 +1,11 @@
 """`POST /inference/v1/generate`, and what calls generations off."""
 
-from typing import Any
-
 import msgspec
-from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.openai.headers import scheduling_headers
@@ -29,7 +26,7 @@ _ABORT = msgspec.json.Decoder(AbortRequest)
 
 @post("/inference/v1/generate")
 async def generate(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     generate_tokens: GenerateTokens,
     models: ServedModels,
     defaults: ModelDefaults,
@@ -56,17 +53,17 @@ async def generate(
 
 
 @post("/inference/v1/abort_requests")
-async def abort_requests(request: Request[Any, Any, Any], running: Running, body_limit: BodyLimit) -> ASGIApp:
+async def abort_requests(request: HttpRequest, running: Running, body_limit: BodyLimit) -> ASGIApp:
     return await _abort(request, running, body_limit)
 
 
 @post("/abort_requests")
-async def abort_requests_unguarded(request: Request[Any, Any, Any], running: Running, body_limit: BodyLimit) -> ASGIApp:
+async def abort_requests_unguarded(request: HttpRequest, running: Running, body_limit: BodyLimit) -> ASGIApp:
     """The older path of it, which asks for no key."""
     return await _abort(request, running, body_limit)
 
 
-async def _abort(request: Request[Any, Any, Any], running: Running, body_limit: BodyLimit) -> ASGIApp:
+async def _abort(request: HttpRequest, running: Running, body_limit: BodyLimit) -> ASGIApp:
     body = await read_body(request, _ABORT, body_limit)
     await running.abort(body.request_ids)
     return ASGIResponse(body=b"", status_code=200)

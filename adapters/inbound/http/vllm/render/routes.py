@@ -1,13 +1,10 @@
 """`POST /v1/chat/completions/render` and `POST /v1/completions/render`: the request, as tokens to generate from."""
 
-from typing import Any
-
 import msgspec
-from litestar import Request
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import post
+from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.openai.chat.lower import lower as lower_chat
 from adapters.inbound.http.openai.chat.schema import ChatRequest
@@ -25,7 +22,7 @@ _COMPLETION = msgspec.json.Decoder(CompletionRequest)
 
 @post("/v1/chat/completions/render")
 async def render_chat(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     prepare: Prepare,
     models: ServedModels,
     defaults: ModelDefaults,
@@ -39,7 +36,7 @@ async def render_chat(
 
 @post("/v1/completions/render")
 async def render_completions(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     prepare: Prepare,
     models: ServedModels,
     defaults: ModelDefaults,

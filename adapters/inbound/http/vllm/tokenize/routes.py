@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 import msgspec
-from litestar import Request
 from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
-from adapters.inbound.http.endpoint import get, post
+from adapters.inbound.http.endpoint import HttpRequest, get, post
 from adapters.inbound.http.json_response import json_response
 from adapters.inbound.http.vllm.tokenize.encode import Detokenized, Tokenized
 from adapters.inbound.http.vllm.tokenize.lower import lower
@@ -28,7 +27,7 @@ class TokenizerConfiguration(dict[str, Any]):
 
 @post("/tokenize")
 async def tokenize(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     tokenizing: Tokenize,
     models: ServedModels,
     defaults: ModelDefaults,
@@ -49,7 +48,7 @@ async def tokenize(
 
 @post("/detokenize")
 async def detokenize(
-    request: Request[Any, Any, Any],
+    request: HttpRequest,
     tokenizing: Tokenize,
     models: ServedModels,
     body_limit: BodyLimit,
@@ -60,6 +59,6 @@ async def detokenize(
 
 
 @get("/tokenizer_info")
-async def tokenizer_info(_: Request[Any, Any, Any], tokenizer_configuration: TokenizerConfiguration) -> ASGIApp:
+async def tokenizer_info(_: HttpRequest, tokenizer_configuration: TokenizerConfiguration) -> ASGIApp:
     # a tokenizer's own length limit may be beyond 64 bits
     return ASGIResponse(body=json.dumps(tokenizer_configuration).encode(), media_type="application/json")
