@@ -32,6 +32,7 @@ class HttpServer:
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,  # they say who the client is, which nothing here asks
                 server_header=False,
                 timeout_keep_alive=keep_alive_s,
                 timeout_graceful_shutdown=drain_s + LAST_WORDS_S,

@@ -1,7 +1,7 @@
 """One request and its answer: what chat and completions do alike between the body and the bytes."""
 
+import secrets
 import time
-import uuid
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -49,7 +49,7 @@ def answer_to(
 
     Raises InvalidField for an id that is too long."""
     callers = request.headers.get("x-request-id", body.request_id)
-    request_id = uuid.uuid4().hex[:16] if callers is None else callers
+    request_id = secrets.token_hex(8) if callers is None else callers
     if len(request_id) > LONGEST_ID:
         raise InvalidField(
             f"request_id must have at most {LONGEST_ID} characters, got {len(request_id)}.", "request_id"

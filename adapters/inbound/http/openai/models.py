@@ -1,6 +1,6 @@
 """`GET /v1/models`."""
 
-import uuid
+import secrets
 from typing import Literal
 
 from litestar.types import ASGIApp
@@ -53,7 +53,7 @@ async def list_models(_: HttpRequest, models: ServedModels) -> ASGIApp:
             root=card.root,
             parent=card.parent,
             max_model_len=card.max_model_len,
-            permission=[Permission(id=f"modelperm-{uuid.uuid4().hex[:16]}", created=card.created)],
+            permission=[Permission(id=f"modelperm-{secrets.token_hex(8)}", created=card.created)],
         )
         for card in models.cards()
     ]

@@ -1,7 +1,7 @@
 """`POST /v1/chat/completions/derender` and `POST /v1/completions/derender`: what was generated, as an answer."""
 
+import secrets
 import time
-import uuid
 from typing import Any, TypeVar
 
 import msgspec
@@ -179,7 +179,7 @@ def _answer(
 ) -> Answer:
     """Its id is that of what was generated. Raises ModelNotFound."""
     return Answer(
-        id=generated.request_id or uuid.uuid4().hex[:16],
+        id=generated.request_id or secrets.token_hex(8),
         created=int(time.time()),
         model=models.resolve(model).name,
         fingerprint=models.fingerprint,
