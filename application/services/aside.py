@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
@@ -20,3 +21,12 @@ async def aside(characters: int, work: Callable[[], T]) -> T:
     """What `work` on a text of that length, or on what takes as long, gives; long ones in a thread, which a
     cancellation does not stop."""
     return work() if characters <= SHORT else await asyncio.to_thread(work)
+
+
+async def one_by_one(characters: int, work: Callable[[], T]) -> T:
+    """The same for work that needs the interpreter all the time, as the event loop does: only one of all such is done
+    at once, and the loop has every other turn."""
+    return work() if characters <= SHORT else await asyncio.get_running_loop().run_in_executor(_ONE, work)
+
+
+_ONE: Final = ThreadPoolExecutor(1)

@@ -7,7 +7,7 @@ from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
 from application.ports.tokenizer import Tokenizer
 from application.requests import TextOutput
-from application.services.aside import TOKEN, aside
+from application.services.aside import TOKEN, one_by_one
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
 from domain.detokenizer import Detokenizer, PromptReading, TokenReader, read_prompt
@@ -61,7 +61,9 @@ class ResponseStage:
         is_scored = sampling.prompt_logprobs is not None
         scored, is_read = None, is_scored or (output.echo and prompt.text is None)
         if is_read:
-            reading = await aside(TOKEN * len(prompt.token_ids), lambda: self._read(prompt, is_all=output.prompt_only))
+            reading = await one_by_one(
+                TOKEN * len(prompt.token_ids), lambda: self._read(prompt, is_all=output.prompt_only)
+            )
             scored = reading.scored if is_scored else None
         if prompt.text is not None:
             echo = prompt.text if output.echo else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from application.model import ModelLimits
 from application.ports.tokenizer import Tokenizer
 from application.requests import Conversation, Text
-from application.services.aside import TOKEN, aside
+from application.services.aside import TOKEN, one_by_one
 from application.services.render import Render
 from domain.prompt import Prompt, check_in_vocabulary
 
@@ -28,9 +28,11 @@ class Tokenize:
 
     async def entries(self, token_ids: Sequence[int]) -> Sequence[str]:
         """How the vocabulary writes them."""
-        return await aside(TOKEN * len(token_ids), lambda: [self._tokenizer.entry(token_id) for token_id in token_ids])
+        return await one_by_one(
+            TOKEN * len(token_ids), lambda: [self._tokenizer.entry(token_id) for token_id in token_ids]
+        )
 
     async def text_of(self, token_ids: Sequence[int], param: str) -> str:
         """Special tokens shown. Raises OutOfVocabulary, naming the request field `param`."""
         check_in_vocabulary(param, token_ids, self._limits.vocab_size)
-        return await aside(len(token_ids), lambda: self._tokenizer.decode(token_ids))
+        return await one_by_one(len(token_ids), lambda: self._tokenizer.decode(token_ids))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from application.services.aside import CELL, aside
+from application.services.aside import CELL, one_by_one
 from application.services.choices import Choices
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta
 
@@ -38,7 +38,7 @@ async def body_of(choices: Choices, take_in: TakeIn, encode: Callable[[Sequence[
     """What `encode` makes of the choices at their end. Many scores are encoded beside the event loop."""
     ended = await _run_to_end(choices, take_in)
     prompts = sum(_cells(generation.scored_prompt) for generation in choices.generations)
-    return await aside(CELL * prompts + sum(choice.cells for choice in ended), lambda: encode(ended))
+    return await one_by_one(CELL * prompts + sum(choice.cells for choice in ended), lambda: encode(ended))
 
 
 async def _run_to_end(choices: Choices, take_in: TakeIn) -> Sequence[Ended]:
@@ -51,7 +51,7 @@ async def _run_to_end(choices: Choices, take_in: TakeIn) -> Sequence[Ended]:
         cells = _cells(delta.scored)
         if not texts[index]:  # the prompt is echoed with the first
             cells += _cells(choices.generations[index].scored_prompt)
-        texts[index].append(await aside(CELL * cells, partial(take_in, index, delta)))
+        texts[index].append(await one_by_one(CELL * cells, partial(take_in, index, delta)))
         all_cells[index] += cells
         token_ids[index] += delta.token_ids
         if delta.finish_reason is not None:
