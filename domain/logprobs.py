@@ -59,14 +59,22 @@ def clamp(logprobs: Sequence[float]) -> list[float]:
     return [value if LOWEST_LOGPROB < value < float("inf") else LOWEST_LOGPROB for value in logprobs]
 
 
+def repeats(row: Sequence[int]) -> Sequence[int]:
+    """Columns of ids in `row` that stand further left already, from right to left."""
+    count = len(row) - len(set(row))
+    if not count:
+        return ()
+    if count == 1 and row[0] in (rest := row[1:]):  # the token at the position, which mostly is a likely one, too
+        return (rest.index(row[0]) + 1,)
+    first: dict[int, int] = {}
+    columns = enumerate(row)
+    return [column for column, token_id in columns if first.setdefault(token_id, column) != column][::-1]
+
+
 def distinct(row: Sequence[int]) -> Sequence[int]:
     """Columns of the ids in `row` in order, each id once: its first occurrence."""
-    if len(set(row)) == len(row):
-        return range(len(row))
-    first: dict[int, int] = {}
-    for column, token_id in enumerate(row):
-        first.setdefault(token_id, column)
-    return list(first.values())
+    repeated = set(repeats(row))
+    return [column for column in range(len(row)) if column not in repeated] if repeated else range(len(row))
 
 
 class LogprobsNotAllowed(RequestError):

@@ -1,8 +1,10 @@
 """JSON of a token, made once per id: the same bytes serve every row in which the token stands."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from domain.detokenizer import PieceOf
 from domain.logprobs import placeholder
@@ -11,24 +13,56 @@ from domain.token_text import TokenPiece, text_after
 encode = msgspec.json.Encoder().encode
 
 MOST_FRAGMENTS = 1 << 16
-"""Fragments kept per display; a larger vocabulary is rarely seen whole."""
+"""Fragments kept of each kind and display; a larger vocabulary is rarely seen whole."""
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
 
 
-class Fragment(NamedTuple):
-    """A token in chat's form, cut where its logprob goes, and in the two forms that completions need."""
+class Fragment(Struct, frozen=True, gc=False):
+    """A token as JSON, in the forms that chat and completions need. A format has `%b` where a logprob goes."""
 
-    before: bytes
-    after: bytes
+    shown: str
     token: bytes
-    """As a JSON string: an item of `tokens`, and the key of the token at its own position."""
-    key: bytes
-    """As a key among alternatives, where no two of a position may be the same."""
+    """A JSON string: an item of `tokens`, and what is called `decoded_token`."""
+    entry: bytes
+    """Format of an entry among chat's alternatives."""
+    opening: bytes
+    """Format of an item of chat's `content`, up to its alternatives."""
+    at_position: bytes
+    """Format of a token's own score in completions."""
+    as_alternative: bytes
+    """Format of its score beside another's, where no two may have the same key."""
 
 
 def make_fragment(shown: str, key: str, content: bytes) -> Fragment:
     """`shown` is the token's text or placeholder; `content` its own bytes, the same in both displays."""
     token = encode(shown)
-    return Fragment(b'{"token":' + token + b',"logprob":', b',"bytes":' + encode(list(content)), token, encode(key))
+    literal = token.replace(b"%", b"%%")
+    score = b'{"token":' + literal + b',"logprob":%b,"bytes":' + encode(list(content))
+    return Fragment(
+        shown,
+        token,
+        score + b"}",
+        score + b',"top_logprobs":[',
+        literal + b":%b",
+        encode(key).replace(b"%", b"%%") + b":%b",
+    )
+
+
+class Kept(dict[Key, Made]):
+    """What is made of each key when it is first asked for by [], and kept until there are too many."""
+
+    def __init__(self, make: Callable[[Key], Made], most: int = MOST_FRAGMENTS) -> None:
+        super().__init__()
+        self._make = make
+        self._most = most
+
+    def __missing__(self, key: Key) -> Made:
+        if len(self) >= self._most:
+            self.clear()
+        made = self[key] = self._make(key)
+        return made
 
 
 class TokenDisplay:
@@ -37,39 +71,47 @@ class TokenDisplay:
     def __init__(self, piece_of: PieceOf, show_token_ids: bool) -> None:
         self.piece_of = piece_of
         self.shows_token_ids = show_token_ids
-        self._fragments: dict[int, Fragment] = {}
-
-    def fragment(self, token_id: int) -> Fragment:
-        """The token as it is shown behind a whole character."""
-        fragment = self._fragments.get(token_id)
-        if fragment is None:
-            if len(self._fragments) >= MOST_FRAGMENTS:
-                self._fragments.clear()
-            fragment = self._fragments[token_id] = self._make(token_id)
-        return fragment
+        self._fragments = Kept(self._make)
+        self._entries = Kept[int, bytes](lambda token_id: self._make(token_id).entry)
+        self._as_alternatives = Kept[int, bytes](lambda token_id: self._make(token_id).as_alternative)
+        self._in_context = Kept(self._make_in_context)
 
     def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
         """The token at a position, where it reads as `text` behind `context`."""
-        if self.shows_token_ids or (not context and self.piece_of(token_id).text == text):
-            return self.fragment(token_id)
+        fragment = self.alternative(token_id, context, hides_special=False)
+        if self.shows_token_ids or fragment.shown == text:
+            return fragment
         return make_fragment(text, text, self.piece_of(token_id).content)
 
     def alternative(self, token_id: int, context: bytes, hides_special: bool) -> Fragment:
         """A token that might have stood at a position, read behind the same `context` as the one that did."""
+        if not context or self.shows_token_ids or (hides_special and self.piece_of(token_id).is_special):
+            return self._fragments[token_id]
+        return self._in_context[context, token_id]
+
+    def entries(self, row: Sequence[int], context: bytes, hides_special: bool) -> list[bytes]:
+        """`Fragment.entry` of each token of a row."""
         if not context or self.shows_token_ids:
-            return self.fragment(token_id)
-        piece = self.piece_of(token_id)
-        if hides_special and piece.is_special:
-            return self.fragment(token_id)
-        text = text_after(context, piece)
-        return make_fragment(text, text or _key_without_text(token_id, piece), piece.content)
+            return list(map(self._entries.__getitem__, row))
+        return [self.alternative(token_id, context, hides_special).entry for token_id in row]
+
+    def as_alternatives(self, row: Sequence[int], context: bytes, hides_special: bool) -> list[bytes]:
+        """`Fragment.as_alternative` of each token of a row."""
+        if not context or self.shows_token_ids:
+            return list(map(self._as_alternatives.__getitem__, row))
+        return [self.alternative(token_id, context, hides_special).as_alternative for token_id in row]
 
     def _make(self, token_id: int) -> Fragment:
-        piece = self.piece_of(token_id)
+        """As it is shown behind a whole character."""
         if self.shows_token_ids:
             shown = placeholder(token_id)
-            return make_fragment(shown, shown, piece.content)
-        text = text_after(b"", piece)
+            return make_fragment(shown, shown, self.piece_of(token_id).content)
+        return self._make_in_context((b"", token_id))
+
+    def _make_in_context(self, key: tuple[bytes, int]) -> Fragment:
+        context, token_id = key
+        piece = self.piece_of(token_id)
+        text = text_after(context, piece)
         return make_fragment(text, text or _key_without_text(token_id, piece), piece.content)
 
 

@@ -5,9 +5,9 @@ All numbers of a step are encoded in one call and then dealt out between the fra
 
 from collections.abc import Sequence
 
-from adapters.inbound.http.openai.fragments import Fragment, TokenDisplay, encode
+from adapters.inbound.http.openai.fragments import TokenDisplay, encode
 from domain.generation import ScoredTokens
-from domain.logprobs import LOWEST_LOGPROB, WHOLE_VOCABULARY, LogprobColumns, clamp, distinct
+from domain.logprobs import LOWEST_LOGPROB, WHOLE_VOCABULARY, LogprobColumns, clamp, repeats
 
 NULL = b"null"
 
@@ -22,6 +22,17 @@ def encode_numbers(logprobs: Sequence[float]) -> list[bytes]:
     return numbers[1:-1].split(b",")
 
 
+def _each_once(row: Sequence[int], numbers: list[bytes]) -> Sequence[int]:
+    """A row's ids, each where it first stands; the numbers of the others are taken out of `numbers`."""
+    repeated = repeats(row)
+    if not repeated:
+        return row
+    left = list(row)
+    for column in repeated:
+        del left[column], numbers[column]
+    return left
+
+
 class ChatLogprobs:
     """`choices[].logprobs` of chat: an entry per token, with up to `top_logprobs` alternatives (-1: all)."""
 
@@ -33,28 +44,25 @@ class ChatLogprobs:
     def add(self, scored: ScoredTokens | None) -> None:
         if scored is None or scored.columns is None:
             return
-        columns, display = scored.columns, self._display
-        width, numbers = columns.width, encode_numbers(columns.logprobs)
-        for index, (token_id, text, context) in enumerate(
-            zip(scored.token_ids, scored.texts, scored.contexts, strict=True)
-        ):
-            start = index * width
-            sampled = display.sampled(token_id, text, context)
-            parts = [sampled.before, numbers[start], sampled.after, b',"top_logprobs":[']
-            if self._limit != 0:
-                row = columns.token_ids[start : start + width]
-                others = []
-                for column in distinct(row)[: self._limit]:
-                    other = display.alternative(row[column], context, scored.hides_special) if column else sampled
-                    others.append(other.before + numbers[start + column] + other.after + b"}")
-                parts.append(b",".join(others))
-            parts.append(b"]}")
-            self._entries.append(b"".join(parts))
+        columns, width, limit, display = scored.columns, scored.columns.width, self._limit, self._display
+        numbers = encode_numbers(columns.logprobs)
+        for index, context in enumerate(scored.contexts):
+            sampled = display.sampled(scored.token_ids[index], scored.texts[index], context)
+            start, end = index * width, (index + 1) * width
+            if limit == 0:
+                self._entries.append((sampled.opening + b"]}") % numbers[start])
+                continue
+            values = numbers[start:end]
+            row = _each_once(columns.token_ids[start:end], values)
+            forms = display.entries(row[:limit], context, scored.hides_special)
+            forms[0] = sampled.opening + sampled.entry
+            forms[-1] += b"]}"
+            self._entries.append(b",".join(forms) % (values[0], *values[:limit]))
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
         entries, self._entries = self._entries, []
-        return b'{"content":[' + b",".join(entries) + b"]}"
+        return b'{"content":[%b]}' % b",".join(entries)
 
 
 class CompletionLogprobs:
@@ -74,40 +82,23 @@ class CompletionLogprobs:
         """At most so many entries beside the token itself (-1: all there are) at each position."""
         if scored is None:
             return
-        columns, unscored = scored.columns, scored.unscored
-        numbers = encode_numbers(columns.logprobs) if columns else []
-        for index, (token_id, text, context) in enumerate(
-            zip(scored.token_ids, scored.texts, scored.contexts, strict=True)
-        ):
-            token = self._display.sampled(token_id, text, context)
+        columns, unscored, texts = scored.columns, scored.unscored, scored.texts
+        numbers, shown = (encode_numbers(columns.logprobs), row_width(columns, alternatives)) if columns else ([], 0)
+        for index, context in enumerate(scored.contexts):
+            token = self._display.sampled(scored.token_ids[index], texts[index], context)
             self._tokens.append(token.token)
             if columns is None or index < unscored:
                 self._numbers.append(NULL)
                 self._tops.append(NULL)
-            else:
-                start = (index - unscored) * columns.width
-                self._numbers.append(numbers[start])
-                width = row_width(columns, alternatives)
-                self._tops.append(
-                    self._top(scored, columns.token_ids[start : start + width], numbers, start, context, token)
-                )
+                continue
+            start = (index - unscored) * columns.width
+            values = numbers[start : start + shown]
+            row = _each_once(columns.token_ids[start : start + shown], values)
+            self._numbers.append(values[0])
+            forms = self._display.as_alternatives(row, context, scored.hides_special)
+            forms[0] = token.at_position
+            self._tops.append(_object(forms, values))
         self._offsets += scored.offsets
-
-    def _top(
-        self,
-        scored: ScoredTokens,
-        row: Sequence[int],
-        numbers: list[bytes],
-        start: int,
-        context: bytes,
-        token: Fragment,
-    ) -> bytes:
-        """One position: the token at it first, then alternatives by rank; where two read the same, the first stays."""
-        entries = {token.token: numbers[start]}
-        for column in distinct(row)[1:]:
-            other = self._display.alternative(row[column], context, scored.hides_special)
-            entries.setdefault(other.key, numbers[start + column])
-        return b"{" + b",".join([key + b":" + number for key, number in entries.items()]) + b"}"
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
@@ -126,6 +117,16 @@ class CompletionLogprobs:
         )
         self._clear()
         return json
+
+
+def _object(forms: Sequence[bytes], numbers: Sequence[bytes]) -> bytes:
+    """Of keys with their numbers; where two keys read the same, the first stays."""
+    if len(set(forms)) < len(forms):
+        first: dict[bytes, bytes] = {}
+        for form, number in zip(forms, numbers, strict=True):
+            first.setdefault(form, number)
+        forms, numbers = list(first), list(first.values())
+    return b"{%b}" % b",".join(forms) % (*numbers,)
 
 
 def row_width(columns: LogprobColumns, alternatives: int) -> int:
