@@ -1,0 +1,66 @@
+"""What is kept of tokens: the JSON that their rows are put together from."""
+
+from typing import Any
+
+import pytest
+
+from adapters.inbound.http.openai.fragments import Kept, TokenDisplay, make_fragment
+from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from tests.http.answers import answer
+from tests.http.serving import CHAT, COMPLETIONS, application, post, question
+from tests.http.vocabulary import HardTokenizer
+
+HUNDRED, FORMAT = 300, 301
+ENTRIES = {HUNDRED: b" 100%", FORMAT: b"%b%%d"}
+
+
+@pytest.mark.parametrize("as_ids", [False, True])
+async def test_percent_signs_are_text(as_ids: bool) -> None:
+    engine = ScriptedEngine(steps(HUNDRED, FORMAT, alternatives=[FORMAT, HUNDRED]))
+    app = application(engine, tokenizer=HardTokenizer(ENTRIES))
+    shown = ["token_id:300", "token_id:301"] if as_ids else [" 100%", "%b%%d"]
+    fields: dict[str, Any] = {"return_tokens_as_token_ids": as_ids}
+
+    chat = answer(await post(app, CHAT, question(CHAT, logprobs=True, top_logprobs=2, **fields))).logprobs
+    completion = answer(await post(app, COMPLETIONS, question(COMPLETIONS, logprobs=2, **fields))).logprobs
+
+    assert chat is not None
+    assert completion is not None
+    assert [entry["token"] for entry in chat["content"]] == shown
+    assert [[other["token"] for other in entry["top_logprobs"]] for entry in chat["content"]] == [shown, shown[::-1]]
+    assert completion["tokens"] == shown
+    assert [list(top) for top in completion["top_logprobs"]] == [shown, shown[::-1]]
+
+
+def test_an_alternative_is_made_once_for_each_context() -> None:
+    display = TokenDisplay(HardTokenizer().piece, show_token_ids=False)
+    party = "🎉".encode()
+
+    alone, whole = (display.alternative(party[-1], context, hides_special=True) for context in (b"", party[:-1]))
+
+    assert (alone.shown, whole.shown) == ("\ufffd", "🎉")
+    assert display.alternative(party[-1], party[:-1], hides_special=True) is whole
+    assert display.entries([party[-1]], party[:-1], hides_special=True) == [whole.entry]
+
+
+def test_what_is_kept_is_bounded() -> None:
+    made: list[int] = []
+
+    def make(number: int) -> str:
+        made.append(number)
+        return str(number)
+
+    kept = Kept(make, most=10)
+
+    assert [kept[number] for number in (*range(100), *range(95, 100))] == [
+        str(n) for n in (*range(100), *range(95, 100))
+    ]
+    assert made == list(range(100))
+    assert len(kept) <= 10
+
+
+def test_a_number_goes_into_each_format() -> None:
+    fragment = make_fragment("50%", "50%", b"50%")
+
+    assert fragment.entry % b"-1.5" == b'{"token":"50%","logprob":-1.5,"bytes":[53,48,37]}'
+    assert fragment.at_position % b"-1.5" == fragment.as_alternative % b"-1.5" == b'"50%":-1.5'
