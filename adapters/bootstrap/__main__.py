@@ -1,12 +1,12 @@
 """The console script."""
 
+import gc
 import logging
 import os
 import sys
 from collections.abc import Sequence
 
 from adapters.bootstrap.addresses import CannotListen
-from adapters.bootstrap.engines import run_mock_engine
 from adapters.bootstrap.lora_modules import ModuleNotLoaded
 from adapters.bootstrap.stopping import leave_when_told
 from adapters.inbound.cli.parse import parse
@@ -24,10 +24,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(levelname)-7s %(message)s")
     logging.getLogger("uvicorn").setLevel(max(logging.getLogger().level, logging.WARNING))
     leave_when_told()
+    # what either imports takes long, and help needs none of it
     try:
         if isinstance(settings, MockEngineSettings):
+            from adapters.bootstrap.engines import run_mock_engine
+
             return run_mock_engine(settings)
-        # what serves takes long to import, and neither help nor a mock engine needs it
+        gc.disable()  # until it serves: nearly all that is made before stays
         from adapters.bootstrap.serving import serve
 
         return serve(settings)

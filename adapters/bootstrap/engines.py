@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from adapters.bootstrap.models import Model
 from adapters.inbound.cli.settings import FrontendSettings, MockEngineSettings, RenderSettings, ServeSettings
-from adapters.outbound.llamacpp_engine.engine import open_llamacpp
 from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.mock_engine.engine import MockEngine
 from adapters.outbound.no_engine.engine import NoEngine
@@ -40,6 +39,9 @@ async def open_engine(
 ) -> AsyncIterator[OpenEngine]:
     """Raises EngineFailure when it does not come up. Opening may take minutes and may be cancelled at any time."""
     if isinstance(settings, ServeSettings) and model.weights is not None:
+        # with it comes numpy, which nothing else here needs
+        from adapters.outbound.llamacpp_engine.engine import open_llamacpp
+
         chosen = {} if settings.max_num_seqs is None else {"max_num_seqs": settings.max_num_seqs}
         async with open_llamacpp(model.weights, max_model_len=settings.model.max_model_len, **chosen) as llamacpp:
             logger.info("%s", llamacpp.description)

@@ -1,7 +1,6 @@
 """From settings to a server, and back to an exit status."""
 
 import asyncio
-import gc
 import logging
 import socket
 import sys
@@ -21,6 +20,7 @@ from adapters.bootstrap.gguf import loaded_gguf
 from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.lora_modules import load_modules
 from adapters.bootstrap.models import Model, load_model
+from adapters.bootstrap.settling import settle
 from adapters.bootstrap.stopping import STOPPING, ignore_being_told
 from adapters.inbound.cli.settings import FrontendSettings, RenderSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
@@ -28,9 +28,6 @@ from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 
 logger = logging.getLogger("northbound")
-
-COLLECTED_AFTER = 5_000
-"""Objects that are new and still there: a few hundred requests at once, of which nearly nothing is ever garbage."""
 
 Settings = ServeSettings | RenderSettings | FrontendSettings
 
@@ -103,7 +100,7 @@ async def _serve_until(
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
     )
-    _settle()
+    settle()
     listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
@@ -146,13 +143,6 @@ def build_container(settings: Settings, model: Model, engine: OpenEngine) -> Con
         body_limit=providers.Object(BodyLimit(settings.http.http_max_request_body_size)),
         silence_limit=providers.Object(SilenceLimit(settings.http.sse_keep_alive_interval)),
     )
-
-
-def _settle() -> None:
-    """All that was made so far stays: no collection of garbage looks through it, which would hold up every stream."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECTED_AFTER)
 
 
 async def _finished_first(work: "asyncio.Future[Any]", stop: asyncio.Event) -> bool:

@@ -1,4 +1,4 @@
-"""Starting the serving process imports neither vLLM nor torch, even where both are installed."""
+"""What a serving process takes to start: neither vLLM nor torch, even where both are installed, and little else."""
 
 import os
 import subprocess
@@ -8,13 +8,35 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.tree import ROOT
+from tests.fakes.tokenizers import write_model_folder
 
-SERVING = ["adapters.bootstrap.app", "adapters.bootstrap.container", "adapters.bootstrap.__main__"]
+SERVING = ["adapters.bootstrap.serving", "adapters.bootstrap.__main__"]
 EVERYTHING = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for package in ("domain", "application", "adapters")
     for path in (ROOT / package).rglob("*.py")
 )
+HEAVY = {"vllm", "torch", "transformers", "huggingface_hub", "numpy"}
+"""Each takes tens of megabytes, and a tenth of a second at least."""
+
+LOADING = """
+import sys
+read = set()
+sys.addaudithook(lambda event, args: read.add(str(args[0])) if event == "open" else None)
+from adapters.bootstrap import __main__, serving
+from adapters.outbound.hf_tokenizer.loading import load_tokenizer
+load_tokenizer(sys.argv[1])
+print(len(sys.modules), sum("/transformers/" in path for path in read))
+"""
+
+SETTLING = """
+import gc
+gc.disable()
+from adapters.bootstrap.settling import settle
+made = [[] for _ in range(10_000)]
+settle()
+print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+"""
 
 
 @pytest.fixture
@@ -29,25 +51,48 @@ def decoys(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def said(source: str, *arguments: str | Path, beside: Path = ROOT) -> list[str]:
+    """What a new process prints that runs this."""
+    paths = os.pathsep.join(map(str, (beside, ROOT)))
+    run = subprocess.run(
+        [sys.executable, "-c", source, *arguments],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
 def imported(modules: list[str], beside: Path) -> set[str]:
-    """Which of the engine's packages are loaded once a new process has imported `modules`."""
+    """Which heavy packages are loaded once a new process has imported `modules`."""
     source = (
         "import importlib, sys\n"
         f"for module in {modules!r}: importlib.import_module(module)\n"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'vllm', 'torch'}))\n"
+        f"print(*sorted({{name.partition('.')[0] for name in sys.modules}} & {HEAVY!r}))\n"
     )
-    paths = os.pathsep.join(map(str, (beside, ROOT)))
-    run = subprocess.run(
-        [sys.executable, "-c", source], env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    return set(run.stdout.split())
+    return set(said(source, beside=beside))
 
 
 def test_what_is_imported_would_be_noticed(decoys: Path) -> None:
-    assert imported([*SERVING, "vllm", "torch"], decoys) == {"vllm", "torch"}
+    assert imported([*SERVING, *HEAVY], decoys) == HEAVY
 
 
-@pytest.mark.parametrize("modules", [SERVING, EVERYTHING], ids=["the composition root", "every module there is"])
-def test_neither_is_imported(modules: list[str], decoys: Path) -> None:
-    assert imported(modules, decoys) == set()
+def test_serving_imports_nothing_heavy(decoys: Path) -> None:
+    assert imported(SERVING, decoys) == set()
+
+
+def test_no_module_imports_the_engine_s_packages(decoys: Path) -> None:
+    assert imported(EVERYTHING, decoys) <= {"numpy"}
+
+
+def test_a_tokenizer_takes_few_modules_and_few_files(tmp_path: Path) -> None:
+    """There are more than 3,000 files in transformers, and it reads most of them to be imported as a whole."""
+    modules, files_read = map(int, said(LOADING, write_model_folder(tmp_path)))
+
+    assert modules <= 1300
+    assert 0 < files_read <= 200
+
+
+def test_what_is_made_before_serving_is_set_aside_and_what_is_made_later_is_collected() -> None:
+    assert said(SETTLING) == ["True", "True"]

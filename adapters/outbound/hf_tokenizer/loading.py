@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import tokenizers
 
 from adapters.outbound.hf_tokenizer.model_files import ModelFiles, ModelNotLoadable, one_line
+from adapters.outbound.hf_tokenizer.unread import leave_unread
 from adapters.outbound.hf_tokenizer.vocabulary import VocabularyNotation
 
 FILES = ("vocab_file", "merges_file", "tokenizer_file")
@@ -33,15 +34,18 @@ class PretrainedTokenizer(Protocol):
 
 
 def load_tokenizer(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> PretrainedTokenizer:
-    """The tokenizer in a folder, or of a name on the Hugging Face hub. Takes about a second, mostly for imports.
+    """The tokenizer in a folder, or of a name on the Hugging Face hub. Takes about half a second, mostly for imports.
 
     Raises ModelNotLoadable, also where there is none of the fast kind."""
     files = ModelFiles(name, revision)
     files.find("tokenizer_config.json")  # tells in plain words when there is no such model
     try:
         with quiet_without_torch():
+            if not trust_remote_code:  # which may import it by names that only it knows
+                leave_unread()
             from transformers.models.auto.tokenization_auto import AutoTokenizer
-        loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
+
+            loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
         if getattr(loaded, "backend_tokenizer", None) is None:
             raise ModelNotLoadable(_no_fast_tokenizer(name))
         VocabularyNotation(loaded.backend_tokenizer)  # refused by name, here rather than where it is first used
