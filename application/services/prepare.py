@@ -111,7 +111,8 @@ class Prepare:
         check_alternatives(fields.alternatives, sampling.logprobs, limits.max_logprobs, limits.vocab_size)
         check_alternatives("prompt_logprobs", sampling.prompt_logprobs, limits.max_logprobs, limits.vocab_size)
         for name in ("logprob_token_ids", "stop_token_ids", "allowed_token_ids", "logit_bias"):
-            check_in_vocabulary(name, getattr(sampling, name) or (), limits.vocab_size)
+            if token_ids := getattr(sampling, name):
+                check_in_vocabulary(name, token_ids, limits.vocab_size)
         if request.output.n > 1 and sampling.is_greedy:
             raise SameChoices("n must be 1 with greedy sampling: all choices would be the same.", "n")
         return msgspec.structs.replace(

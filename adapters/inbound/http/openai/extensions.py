@@ -22,8 +22,10 @@ def extra_args(
     ec_transfer_params: Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
     """All three as the engine has them: one map. None where there is nothing to pass on."""
-    passed = dict(vllm_xargs or {})
-    _check("vllm_xargs", passed)
+    passed: dict[str, Any] = {}
+    if vllm_xargs:
+        _check("vllm_xargs", vllm_xargs)
+        passed |= vllm_xargs
     if kv_transfer_params:
         # Same as vLLM: the token ids are for a frontend, and never reach the engine.
         kv = {name: value for name, value in kv_transfer_params.items() if name != "prompt_token_ids"}
