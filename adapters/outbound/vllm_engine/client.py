@@ -22,6 +22,7 @@ from adapters.outbound.vllm_engine.wire import (
     UTILITY,
     EngineCoreOutput,
     EngineCoreOutputs,
+    UnreadOutput,
     UtilityRequest,
     identity_of,
 )
@@ -54,7 +55,7 @@ class ZmqEngineCore(EngineCore, LoraLoader):
         self._calls = EngineCalls(self._send_call)
         self._closed = False
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(EngineCoreOutputs[EngineCoreOutput])
+        self._decoder = msgspec.msgpack.Decoder(EngineCoreOutputs[UnreadOutput])
         self.died = asyncio.Event()
         """Set once an engine is lost, for whatever reason."""
         self.death: str | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from adapters.outbound.vllm_engine.row_forms import row_columns
 from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
 from adapters.outbound.vllm_engine.wire import (
     QUEUED,
@@ -57,9 +58,8 @@ def delta_of(
     token_ids = output.new_token_ids
     logprobs = prompt_logprobs = None
     if wanted.alternatives is not None:
-        if output.new_logprobs is not None:
-            logprobs = columns(output.new_logprobs, frames, wanted.alternatives, len(token_ids))
-        elif token_ids:
+        logprobs = row_columns(output.new_logprobs, frames, wanted.alternatives, len(token_ids))
+        if logprobs is None and token_ids:
             raise MalformedTensor("no logprobs, though they were asked for")
     if wanted.prompt_logprobs is not None and output.new_prompt_logprobs_tensors is not None:
         prompt_logprobs = columns(output.new_prompt_logprobs_tensors, frames, wanted.prompt_logprobs)

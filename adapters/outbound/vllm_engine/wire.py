@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.msgpack import Ext
 
 ADD: Final = b"\x00"
@@ -28,6 +28,9 @@ RAW_VIEW: Final = 3
 INLINE_BELOW: Final = 256
 """A tensor of fewer bytes travels in place."""
 
+NULL: Final = b"\xc0"
+"""msgpack's."""
+
 HELLO: Final = "HELLO"
 READY: Final = "READY"
 
@@ -40,7 +43,7 @@ def encode(message: Any) -> bytes:
     return msgspec.msgpack.encode(message)
 
 
-def decode(payload: bytes, kind: type[Message]) -> Message:
+def decode(payload: bytes | Raw, kind: type[Message]) -> Message:
     """A message of that kind. Raises msgspec.DecodeError, or its subclass msgspec.ValidationError."""
     return msgspec.msgpack.decode(payload, type=kind)
 
@@ -342,6 +345,12 @@ class EngineCoreOutput(EngineCoreOutput032, array_like=True, gc=False):
     """The same as 0.33 writes it; what 0.32 wrote reads as one without error."""
 
     error: OutputError | None = None
+
+
+class UnreadOutput(EngineCoreOutput, array_like=True, gc=False):
+    """The same as this frontend takes it in: most rows need no decoding."""
+
+    new_logprobs: Raw = Raw(NULL)  # type: ignore[assignment]
 
 
 Output = TypeVar("Output", bound=EngineCoreOutput032)
