@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 import time
 from collections.abc import AsyncIterator
@@ -91,8 +92,9 @@ def app(*script: TokenDelta) -> Litestar:
 
 
 async def longest_hold(served: Litestar, path: str, body: Json) -> float:
+    content = json.dumps(body).encode()
     async with holds() as longest:
-        exchange = Exchange(served, path, body)
+        exchange = Exchange(served, path, content)
         await asyncio.wait_for(exchange.served, 60)
     assert exchange.complete
     assert exchange.status == 200, exchange.received
@@ -132,6 +134,21 @@ async def test_scores_of_a_whole_vocabulary(path: str) -> None:
     served = app(TokenDelta([104] * 4, rows(4, WHOLE_VOCABULARY)))
     body = prompt_of(path, 10) | with_logprobs(path, WHOLE_VOCABULARY)
     assert await longest_hold(served, path, body) < LONGEST_S
+
+
+@pytest.mark.parametrize("is_part", [False, True])
+async def test_scores_that_are_sent_here(is_part: bool) -> None:
+    others = [{"token_id": token_id, "logprob": -0.5, "rank": token_id} for token_id in range(1, 100)]
+    position = others[0] | {"top_logprobs": others}
+    choice = {
+        "index": 0,
+        "token_ids": [1] * 2000,
+        "finish_reason": "length",
+        "logprobs": {"content": [position] * 2000},
+    }
+    name = "generate_chunk" if is_part else "generate_response"
+    body = {name: {"choices": [choice]}, "stream": is_part}
+    assert await longest_hold(app(TokenDelta([104])), f"{CHAT}/derender", body) < LONGEST_S
 
 
 async def test_the_entries_of_many_tokens() -> None:

@@ -89,6 +89,15 @@ def lower_chunk(body: DerenderChunk) -> Replay:
     return _replay(chunk, body.prompt_tokens, body.prompt_token_ids, "generate_chunk")
 
 
+def cells(generated: Generated) -> int:
+    """How many scores there are."""
+    positions = chain.from_iterable(
+        choice.logprobs.content or () for choice in generated.choices if choice.logprobs is not None
+    )
+    scores = sum(1 + len(position.top_logprobs) for position in positions)
+    return scores + sum(len(score) for score in generated.prompt_logprobs or () if score)
+
+
 def lower_state(state: StreamState | None) -> ReadingState | None:
     if state is None:
         return None

@@ -2,7 +2,8 @@
 
 import secrets
 import time
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 from litestar.types import ASGIApp
@@ -28,6 +29,7 @@ from adapters.inbound.http.vllm.derender.encode import (
     usage_of,
 )
 from adapters.inbound.http.vllm.derender.lower import (
+    cells,
     lower_chat,
     lower_chunk,
     lower_completion,
@@ -46,6 +48,7 @@ from adapters.inbound.http.vllm.derender.schema import (
     StreamState,
 )
 from application.model import ModelDefaults
+from application.services.aside import CELL, one_by_one
 from application.services.derender import Derender
 from application.services.models import ServedModels
 
@@ -58,6 +61,10 @@ _COMPLETION_CHUNK = msgspec.json.Decoder(DerenderCompletionChunk)
 
 Whole = TypeVar("Whole")
 Part = TypeVar("Part")
+Done = TypeVar("Done")
+
+BYTES: Final = 16
+"""Of JSON, that are decoded as fast as a character is tokenised."""
 
 
 @post("/v1/chat/completions/derender")
@@ -73,7 +80,10 @@ async def derender_chat(
     if isinstance(body, DerenderChatChunk):
         return json_response(await _chat_chunk(body, derender, models, defaults, displays))
     answer = _answer(models, body.model, body.generate_response, body.chat_request)
-    replay = lower_response(body.generate_response, body.prompt_tokens, body.prompt_token_ids)
+    replay = await _aside(
+        [body.generate_response],
+        lambda: lower_response(body.generate_response, body.prompt_tokens, body.prompt_token_ids),
+    )
     reply = await derender.chat(lower_chat(body.chat_request, answer.id, defaults), replay)
     rows = chat_rows(body.chat_request, replay, reply.choices, displays)
     return await whole(request, reply.choices, chat_body(reply, answer, rows))
@@ -91,7 +101,7 @@ async def derender_completions(
     body = await _read(request, body_limit, _COMPLETION, _COMPLETION_CHUNK)
     if isinstance(body, DerenderCompletionChunk):
         return json_response(await _completion_chunk(body, derender, models, defaults, displays))
-    replays = lower_responses(body)
+    replays = await _aside(body.generate_responses, lambda: lower_responses(body))
     answer = _answer(models, body.model, body.generate_responses[0], body.completion_request)
     choices = await derender.completion(lower_completion(body.completion_request, answer.id, defaults), replays)
     rows = completion_rows(body.completion_request, replays, choices, displays)
@@ -115,14 +125,19 @@ async def _chat_chunk(
         usage=usage_of(generated.usage, body.prompt_tokens, tells_details=derender.tells_prompt_details),
         system_fingerprint=answer.fingerprint if ends(generated) else None,
     )
-    replay = lower_chunk(body)
+    replay = await _aside([generated], lambda: lower_chunk(body))
     chat = lower_chat(body.chat_request, answer.id, defaults)
     if not generated.choices or state.stopped_by is not None:
         return DerenderedChat(chunk=chunk, stream_state=state)
     reply, step = await derender.chat_chunk(chat, replay, lower_state(body.stream_state))
     rows = chat_rows(body.chat_request, replay, step.choices, displays)
     is_first = not state.role_sent
-    chunk.choices = [chat_choice(reply, step, generated.choices[0].index, answer, rows, is_first=is_first)]
+    chunk.choices = [
+        await _aside(
+            [generated],
+            lambda: chat_choice(reply, step, generated.choices[0].index, answer, rows, is_first=is_first),
+        )
+    ]
     if is_first:
         chunk.prompt_token_ids = replay.prompt_token_ids if answer.return_token_ids else None
         chunk.prompt_text = reply.prompt_text
@@ -138,7 +153,7 @@ async def _completion_chunk(
 ) -> DerenderedCompletion:
     generated, state = body.generate_chunk, body.stream_state or StreamState()
     answer = _answer(models, body.model, generated, body.completion_request)
-    replay = lower_chunk(body)
+    replay = await _aside([generated], lambda: lower_chunk(body))
     completion = lower_completion(body.completion_request, answer.id, defaults)
     chunk = CompletionChunkBody(
         id=answer.id,
@@ -158,7 +173,12 @@ async def _completion_chunk(
     step = await derender.completion_chunk(completion, replay, lower_state(body.stream_state))
     rows = completion_rows(body.completion_request, [replay], step.choices, displays)
     is_first = body.stream_state is None
-    chunk.choices = [completion_choice(step, generated.choices[0].index, answer, rows, is_first=is_first)]
+    chunk.choices = [
+        await _aside(
+            [generated],
+            lambda: completion_choice(step, generated.choices[0].index, answer, rows, is_first=is_first),
+        )
+    ]
     return DerenderedCompletion(chunk=chunk, stream_state=state_after(step.state))
 
 
@@ -169,9 +189,18 @@ async def _read(
     chunk_decoder: msgspec.json.Decoder[Part],
 ) -> Whole | Part:
     body = bytes(await read_body(request, _RAW, limit))
-    if decode_body(_FORM, body).stream:
-        return decode_body(chunk_decoder, body)
-    return decode_body(whole_decoder, body)
+
+    def decoded() -> Whole | Part:
+        if decode_body(_FORM, body).stream:
+            return decode_body(chunk_decoder, body)
+        return decode_body(whole_decoder, body)
+
+    return await one_by_one(len(body) // BYTES, decoded)
+
+
+async def _aside(generated: Sequence[Generated], work: Callable[[], Done]) -> Done:
+    """What `work` on all their scores gives, with many holding nobody up."""
+    return await one_by_one(CELL * sum(map(cells, generated)), work)
 
 
 def _answer(

@@ -17,13 +17,13 @@ Held = Annotated[str, Meta(max_length=1 << 16)]
 each character."""
 
 
-class ScoredId(Struct, kw_only=True):
+class ScoredId(Struct, kw_only=True, gc=False):
     token_id: TokenId
     logprob: float
     rank: Count | None = None
 
 
-class Position(ScoredId, kw_only=True):
+class Position(ScoredId, kw_only=True, gc=False):
     top_logprobs: list[ScoredId] = []
 
 
@@ -45,7 +45,7 @@ class GeneratedUsage(Struct, kw_only=True):
     prompt_tokens_details: PromptDetails | None = None
 
 
-class PromptScore(Struct, kw_only=True):
+class PromptScore(Struct, kw_only=True, gc=False):
     logprob: float
     rank: Count | None = None
 
