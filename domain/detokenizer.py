@@ -155,6 +155,10 @@ class Detokenizer(TokenReader):
     ) -> ScoredTokens:
         """A last token carries the character that stays incomplete before its own text, even where the text hides
         the token: the one that began it may have gone out already, and the rows read the same either way."""
+        if len(token_ids) == 1 and shown[0] and not self._texts.held and (text := pieces[0].text) is not None:
+            offset = self._offset  # as in most steps, there is nothing to carry from one to the next
+            self._offset += len(text)
+            return ScoredTokens(token_ids, [text], [offset], [b""], columns, self._hides_special)
         texts: list[str] = []
         offsets: list[int] = []
         contexts: list[bytes] = []

@@ -93,7 +93,7 @@ class ScoredTokens(Struct, frozen=True, gc=False):
     @property
     def unscored(self) -> int:
         """How many tokens at the start have no score: the first of a prompt."""
-        return len(self.token_ids) - (self.columns.rows if self.columns else 0)
+        return len(self.token_ids) - (len(self.columns.ranks) if self.columns else 0)
 
 
 class TextDelta(Struct, frozen=True, gc=False):

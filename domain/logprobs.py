@@ -33,7 +33,7 @@ class LogprobColumns(Struct, frozen=True, gc=False):
 
     def first(self, rows: int) -> "LogprobColumns":
         """The same columns with only the first `rows` positions."""
-        if rows == self.rows:
+        if rows == len(self.ranks):
             return self
         end = rows * self.width
         return LogprobColumns(self.width, self.token_ids[:end], self.logprobs[:end], self.ranks[:rows])

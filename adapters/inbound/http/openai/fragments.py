@@ -78,7 +78,8 @@ class TokenDisplay:
 
     def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
         """The token at a position, where it reads as `text` behind `context`."""
-        fragment = self.alternative(token_id, context, hides_special=False)
+        by_itself = not context or self.shows_token_ids
+        fragment = self._fragments[token_id] if by_itself else self._in_context[context, token_id]
         if self.shows_token_ids or fragment.shown == text:
             return fragment
         return make_fragment(text, text, self.piece_of(token_id).content)

@@ -95,9 +95,8 @@ class CompletionLogprobs:
             values = numbers[start : start + shown]
             row = _each_once(columns.token_ids[start : start + shown], values)
             self._numbers.append(values[0])
-            forms = self._display.as_alternatives(row, context, scored.hides_special)
-            forms[0] = token.at_position
-            self._tops.append(_object(forms, values))
+            others = self._display.as_alternatives(row[1:], context, scored.hides_special)
+            self._tops.append(_object([token.at_position, *others], values))
         self._offsets += scored.offsets
 
     def take(self) -> bytes:
@@ -126,7 +125,7 @@ def _object(forms: Sequence[bytes], numbers: Sequence[bytes]) -> bytes:
         for form, number in zip(forms, numbers, strict=True):
             first.setdefault(form, number)
         forms, numbers = list(first), list(first.values())
-    return b"{%b}" % b",".join(forms) % (*numbers,)
+    return (b"{" + b",".join(forms) + b"}") % (*numbers,)
 
 
 def row_width(columns: LogprobColumns, alternatives: int) -> int:
