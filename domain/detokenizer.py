@@ -1,6 +1,7 @@
 """From the tokens of engine steps to what a client sees of them: text, rows, and an end by stop string."""
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import NamedTuple, Protocol
 
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta, TokenDelta
@@ -128,7 +129,7 @@ class Detokenizer(TokenReader):
     def _show(self, pieces: list[TokenPiece], shown: list[bool]) -> tuple[str, int]:
         """The text that is safe to show, and how many tokens are part of the answer."""
         if self._scanner is None:
-            return self._reader.feed([piece for piece, show in zip(pieces, shown, strict=True) if show]), len(pieces)
+            return self._reader.feed(list(compress(pieces, shown))), len(pieces)
         text = ""
         for count, (piece, show) in enumerate(zip(pieces, shown, strict=True), start=1):
             if show:

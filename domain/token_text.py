@@ -1,7 +1,7 @@
 """What tokens read as. Text is the joined bytes of tokens, read as UTF-8, so one token can be part of a character."""
 
 import codecs
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -106,14 +106,18 @@ class Utf8Reader:
     def __init__(self, held: bytes = b"") -> None:
         self._decoder = _Utf8Decoder("replace")
         self._decoder.decode(held)
+        self.held = self._decoder.getstate()[0]
 
-    @property
-    def held(self) -> bytes:
-        return self._decoder.getstate()[0]
-
-    def feed(self, pieces: Iterable[TokenPiece]) -> str:
-        return _decode(self._decoder, b"".join([piece.content for piece in pieces]))
+    def feed(self, pieces: Sequence[TokenPiece]) -> str:
+        if not self.held:
+            texts = [piece.text for piece in pieces if piece.text is not None]
+            if len(texts) == len(pieces):
+                return "".join(texts)
+        text = _decode(self._decoder, b"".join([piece.content for piece in pieces]))
+        self.held = self._decoder.getstate()[0]
+        return text
 
     def flush(self) -> str:
         """One U+FFFD for a character that never got whole, else nothing."""
+        self.held = b""
         return self._decoder.decode(b"", True)

@@ -1,10 +1,14 @@
 """HTTP/1.1 as uvicorn reads it, with an end to what it gathers of a request's head, and no end at an upgrade."""
 
+from typing import Any
+
 import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from adapters.bootstrap.outlets import Outbox, ResponseOutlet
 from adapters.inbound.http.errors import describe
+from adapters.inbound.http.sse import with_outlet
 from domain.errors import RequestError
 
 MOST_HEADERS = 256
@@ -23,11 +27,19 @@ class HttpProtocol(HttpToolsProtocol):
     """The limits hold for trailers too, which are headers that come late. A request to go on in another protocol is
     answered in this one."""
 
+    def __init__(self, *args: Any, outbox: Outbox, **kwargs: Any) -> None:
+        """Beside uvicorn's arguments, what all connections of a server share."""
+        super().__init__(*args, **kwargs)
+        self._outbox = outbox
+
     _gathered = 0
     """Bytes since the request began or a part of its body came."""
 
     _running: RequestResponseCycle | None = None
     """The last to be started; others may wait behind it."""
+
+    _outlet: "ResponseOutlet | None" = None
+    """Its."""
 
     def data_received(self, data: bytes) -> None:
         self._gathered += len(data)
@@ -90,7 +102,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        self._outlet = ResponseOutlet(cycle, self._outbox)
+        with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's
         super()._start_asgi_task(cycle, app)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._outlet is not None:
+            self._outlet.on_writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
         # uvicorn tells the request that came last, even if that still waits for this one

@@ -5,11 +5,13 @@ import contextlib
 import logging
 import socket
 from collections.abc import Generator
+from functools import partial
 
 import uvicorn
 from litestar.types import ASGIApp
 
 from adapters.bootstrap.http_protocol import HttpProtocol
+from adapters.bootstrap.outlets import Outbox
 
 LAST_WORDS_S = 2
 """How long a client that reads slowly has for the end of its answer, before it is cut off."""
@@ -27,7 +29,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 loop="none",
-                http=HttpProtocol,
+                http=partial(HttpProtocol, outbox=Outbox()),  # type: ignore[arg-type]  # it calls it
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -1,8 +1,9 @@
 """Generating tokens."""
 
 from abc import abstractmethod
-from typing import Protocol, Self
+from typing import Protocol
 
+from application.ports.source import Source
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest, TokenDelta
 
@@ -25,24 +26,18 @@ def check_rank(rank: int | None, engines: int) -> None:
         raise NoSuchEngine(f"data_parallel_rank must be in [0, {engines}), got {rank}.", "data_parallel_rank")
 
 
-class TokenStream(Protocol):
+class TokenStream(Source[TokenDelta], Protocol):
     """The output of one admitted request. Whoever receives it closes it, from the task that reads it or another.
 
-    Iterating gives deltas in the order of engine steps: at least one, the last and only the last of which has a
-    finish reason. When the engine fails or is closed meanwhile, iterating raises an EngineFailure; when the engine
-    refuses the request, a RequestError. Deltas that were produced and not yet read may come merged into one.
+    It gives deltas in the order of engine steps: at least one, the last and only the last of which has a finish
+    reason. When the engine fails or is closed meanwhile, it ends in an EngineFailure; when the engine refuses the
+    request, in a RequestError. Deltas that were produced and not yet read may come merged into one.
     """
 
     @abstractmethod
-    def __aiter__(self) -> Self: ...
-
-    @abstractmethod
-    async def __anext__(self) -> TokenDelta: ...
-
-    @abstractmethod
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Abort the request unless it has ended: exactly one abort reaches the engine. May be called again, and
-        ends the iteration of whoever waits for the next delta."""
+        ends it for whoever waits for the next delta."""
 
 
 class EngineCore(Protocol):

@@ -1,8 +1,9 @@
 """The choices of one answer: a generation each, read together."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 
+from application.ports.source import OnReady, Source, nobody
 from application.services.text_generation import TextGeneration
 from domain.generation import TextDelta, TokenUsage, TransferParams
 from domain.precedence import UsageShown
@@ -13,11 +14,11 @@ Arrival = tuple[int, TextDelta]
 """The index of a choice, and what its generation brought."""
 
 
-class Choices(AsyncIterator[Arrival]):
+class Choices(Source[Arrival]):
     """Deltas of all choices in the order in which the engine brings them. Whoever receives it closes it.
 
-    A single choice is read straight from its generation. Several have a task each, which reads little ahead of the
-    client: what a slow one has not taken yet waits with the engine's outputs. What fails one fails the answer.
+    Nothing is read ahead of the client: what a slow one has not taken yet waits with the engine's outputs. What fails
+    one fails the answer.
     """
 
     def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool) -> None:
@@ -27,8 +28,9 @@ class Choices(AsyncIterator[Arrival]):
         self._shows_timing = shows_timing
         self._per_prompt = per_prompt
         self._generations: list[TextGeneration] = []
-        self._readers: list[asyncio.Task[None]] = []
-        self._arrivals: asyncio.Queue[Arrival | Exception | None] = asyncio.Queue()
+        self._ready: dict[int, None] = {}
+        """Indexes of several choices that may have something, in the order in which they got it."""
+        self._on_ready: OnReady = nobody
         self._first: Arrival | None = None
         self._running = 0
         self._closed = False
@@ -80,46 +82,52 @@ class Choices(AsyncIterator[Arrival]):
             await self._generations[0].start()
             return
         self._running = len(self._generations)
-        self._arrivals = asyncio.Queue(self._running)
-        self._readers = [asyncio.create_task(self._read(*entry)) for entry in enumerate(self._generations)]
-        self._first = await self._next_arrival()
+        self._ready = dict.fromkeys(range(self._running))
+        for index, generation in enumerate(self._generations):
+            generation.listen(partial(self._arrive, index))
+        self._first = await anext(self)
 
-    async def __anext__(self) -> Arrival:
+    def listen(self, on_ready: OnReady) -> None:
         if len(self._generations) == 1:
-            return 0, await anext(self._generations[0])
-        if self._closed or not self._running:
-            raise StopAsyncIteration
-        first, self._first = self._first, None
-        arrival = first or await self._next_arrival()
-        if arrival[1].finish_reason is not None:
-            self._running -= 1
-        return arrival
+            self._generations[0].listen(on_ready)
+        self._on_ready = on_ready
 
-    async def aclose(self) -> None:
+    def take(self) -> Arrival | None:
+        if self._closed:
+            raise StopAsyncIteration
+        if len(self._generations) == 1:
+            delta = self._generations[0].take()
+            return None if delta is None else (0, delta)
+        first, self._first = self._first, None
+        return first or self._next_of_several()
+
+    def close(self) -> None:
         """Abort every choice that has not ended."""
         self._closed = True
-        for reader in self._readers:
-            reader.cancel()
         for generation in self._generations:
-            await generation.aclose()
-        if not self._arrivals.full():
-            self._arrivals.put_nowait(None)  # whoever waits is told
+            generation.close()
+        self._on_ready()
 
-    async def _next_arrival(self) -> Arrival:
-        arrival = await self._arrivals.get()
-        if arrival is None or self._closed:
+    def _next_of_several(self) -> Arrival | None:
+        """Of each that has something, in its turn."""
+        if not self._running:
             raise StopAsyncIteration
-        if isinstance(arrival, Exception):
-            raise arrival
-        return arrival
+        while self._ready:
+            index = next(iter(self._ready))
+            delta = self._generations[index].take()
+            del self._ready[index]
+            if delta is None:
+                continue
+            if delta.finish_reason is None:
+                self._ready[index] = None
+            else:
+                self._running -= 1
+            return index, delta
+        return None
 
-    async def _read(self, index: int, generation: TextGeneration) -> None:
-        try:
-            await generation.start()
-            async for delta in generation:
-                await self._arrivals.put((index, delta))
-        except Exception as failure:
-            await self._arrivals.put(failure)
+    def _arrive(self, index: int) -> None:
+        self._ready[index] = None
+        self._on_ready()
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -1,7 +1,6 @@
 """Answers of tokens that were generated elsewhere."""
 
 from collections.abc import Sequence
-from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from application.model import ModelLimits
 from application.options import ServerOptions
 from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
+from application.ports.source import OnReady
 from application.requests import Chat, Completion, Replay, TextRequest
 from application.services.chat import Reply, reply
 from application.services.choices import Choices
@@ -32,15 +32,15 @@ class Recorded(TokenStream):
     def __init__(self, *deltas: TokenDelta) -> None:
         self._deltas = list(deltas)
 
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        """It is all there."""
 
-    async def __anext__(self) -> TokenDelta:
+    def take(self) -> TokenDelta:
         if not self._deltas:
             raise StopAsyncIteration
         return self._deltas.pop(0)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         self._deltas.clear()
 
 

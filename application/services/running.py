@@ -25,4 +25,4 @@ class Running:
         """They end with what they have so far. Ids that nothing runs under are nothing to abort."""
         for request_id in request_ids:
             for generation in tuple(self._generations.get(request_id, ())):
-                await generation.abort()
+                generation.abort()

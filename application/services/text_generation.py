@@ -1,11 +1,12 @@
 """One running choice: an engine's tokens, read as text."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import msgspec
 
 from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
+from application.ports.source import OnReady, Source
 from domain.detokenizer import TokenReader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
@@ -14,8 +15,8 @@ from domain.speculation import Speculation
 from domain.timing import EngineStart, RequestTiming
 
 
-class TextGeneration(AsyncIterator[TextDelta]):
-    """One choice of an answer. Whoever receives it starts it once, iterates it, and closes it, from any task."""
+class TextGeneration(Source[TextDelta]):
+    """One choice of an answer. Whoever receives it reads it and closes it, from any task."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self.prompt_tokens = len(prompt.token_ids)
         """As they are counted."""
         self.scored_prompt = read_prompt
-        """The prompt's tokens and, once it started, their scores; None when nobody asked for any."""
+        """The prompt's tokens and, once it has begun, their scores; None when nobody asked for any."""
         self.echo = echo
         """The prompt's text, when it is to be repeated before the output."""
         self.show_token_ids = show_token_ids
@@ -51,7 +52,10 @@ class TextGeneration(AsyncIterator[TextDelta]):
         self._reader = reader
         self._metrics = metrics
         self._interval = interval
+        self._has_begun = False
         self._first: TokenDelta | None = None
+        self._gathered: list[TextDelta] = []
+        """Fewer tokens than are shown at a time."""
         self._failure: EngineFailure | RequestError | None = None
         self._ended = False
         self._completion_tokens = 0
@@ -72,84 +76,97 @@ class TextGeneration(AsyncIterator[TextDelta]):
 
     async def start(self) -> None:
         """Wait for the engine's first output: what it refuses is refused before the answer begins."""
+        while (tokens := self._next_tokens()) is None:
+            await self.arrival()
+        self._first = tokens
+
+    def listen(self, on_ready: OnReady) -> None:
+        self._tokens.listen(on_ready)
+
+    def take(self) -> TextDelta | None:
+        """The first delta comes by itself, however many tokens are shown at a time."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._ended:
+            raise StopAsyncIteration
+        if self._interval > 1 and self._has_begun and self._first is None:
+            return self._gather()
+        first, self._first = self._first, None
+        tokens = first or self._next_tokens()
+        return None if tokens is None else self._show(tokens)
+
+    def abort(self) -> None:
+        """Have it end here, for whoever reads it: in an abort, with what came before."""
+        self._aborted = True
+        self._tokens.close()
+
+    def close(self) -> None:
+        """Abort it unless it has ended."""
+        self._end(FinishReason.ABORT)
+
+    def _gather(self) -> TextDelta | None:
+        """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
+        gathered = self._gathered
+        while sum(len(delta.token_ids) for delta in gathered) < self._interval and not self._ended:
+            try:
+                tokens = self._next_tokens()
+                if tokens is None:
+                    return None
+                gathered.append(self._show(tokens))
+            except (EngineFailure, RequestError) as failure:
+                if not gathered:
+                    raise
+                self._failure = failure
+        self._gathered = []
+        return joined(gathered)
+
+    def _show(self, tokens: TokenDelta) -> TextDelta:
+        delta = self._reader.feed(tokens)
+        self._completion_tokens += len(delta.token_ids)
+        if delta.finish_reason is not None:
+            self._end(delta.finish_reason)
+        return delta
+
+    def _next_tokens(self) -> TokenDelta | None:
         try:
-            first = await self._next_tokens()
+            tokens = self._tokens.take()
         except StopAsyncIteration:
-            await self._end("error")
-            raise EngineFailure("The engine ended the request without an output.") from None
+            if self._aborted:
+                tokens = TokenDelta([], finish_reason=FinishReason.ABORT)
+            elif self._has_begun:
+                raise
+            else:
+                self._end("error")
+                raise EngineFailure("The engine ended the request without an output.") from None
+        except (EngineFailure, RequestError):
+            self._end("error")
+            raise
+        if tokens is None:
+            return None
+        self.transfer = tokens.transfer or self.transfer
+        self.speculation = tokens.speculation or self.speculation
+        self._last_output_at = tokens.produced_at or self._last_output_at
+        return tokens if self._has_begun else self._begin(tokens)
+
+    def _begin(self, first: TokenDelta) -> TokenDelta:
+        self._has_begun = True
         self._cached_tokens, self._created_cache_tokens = first.cached_tokens, first.created_cache_tokens
         self._start = first.start or self._start
         if self.scored_prompt is not None:
             self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
         if self._prompt_only and (first.token_ids or first.finish_reason is not FinishReason.ABORT):
             # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
-            await self._tokens.aclose()
-            first = TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)
-        self._first = first
+            self._tokens.close()
+            return TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)
+        return first
 
-    async def __anext__(self) -> TextDelta:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-        if self._ended:
-            raise StopAsyncIteration
-        first, self._first = self._first, None
-        if first is not None or self._interval == 1:
-            return await self._show(first or await self._next_tokens())
-        return joined(await self._gather())
-
-    async def abort(self) -> None:
-        """Have it end here, for whoever reads it as well: in an abort, with what came before."""
-        self._aborted = True
-        await self._tokens.aclose()
-
-    async def aclose(self) -> None:
-        """Abort it unless it has ended."""
-        await self._end(FinishReason.ABORT)
-
-    async def _gather(self) -> list[TextDelta]:
-        """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
-        deltas: list[TextDelta] = []
-        count = 0
-        while count < self._interval and not self._ended:
-            try:
-                deltas.append(await self._show(await self._next_tokens()))
-            except (EngineFailure, RequestError) as failure:
-                if not deltas:
-                    raise
-                self._failure = failure
-            else:
-                count += len(deltas[-1].token_ids)
-        return deltas
-
-    async def _show(self, tokens: TokenDelta) -> TextDelta:
-        delta = self._reader.feed(tokens)
-        self._completion_tokens += len(delta.token_ids)
-        if delta.finish_reason is not None:
-            await self._end(delta.finish_reason)
-        return delta
-
-    async def _next_tokens(self) -> TokenDelta:
-        try:
-            tokens = await anext(self._tokens)
-        except StopAsyncIteration:
-            if not self._aborted:
-                raise
-            tokens = TokenDelta([], finish_reason=FinishReason.ABORT)
-        except (EngineFailure, RequestError):
-            await self._end("error")
-            raise
-        self.transfer = tokens.transfer or self.transfer
-        self.speculation = tokens.speculation or self.speculation
-        self._last_output_at = tokens.produced_at or self._last_output_at
-        return tokens
-
-    async def _end(self, reason: str) -> None:
+    def _end(self, reason: str) -> None:
         if not self._ended:
             self._ended = True
             self._metrics.request_ended(reason, self.usage)
             self.on_end()
-        await self._tokens.aclose()
+        self._tokens.close()
 
 
 def _nothing() -> None: ...

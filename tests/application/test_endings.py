@@ -1,12 +1,13 @@
 """However a request ends, the engine is left with nothing of it, and it is counted once."""
 
 import asyncio
-from typing import Literal, Self
+from typing import Literal
 
 import pytest
 
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.ports.engine import EngineDead, EngineUnavailable, TokenStream
+from application.ports.source import OnReady
 from domain.errors import EngineFailure, RequestError
 from domain.generation import GenerationRequest, TokenDelta, TokenUsage
 from tests.application.serving import CONTEXT, completion, read, serve, services
@@ -200,13 +201,13 @@ class SilentEngine(ScriptedEngine):
 
 
 class SilentStream(TokenStream):
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        pass
 
-    async def __anext__(self) -> TokenDelta:
+    def take(self) -> TokenDelta | None:
         raise StopAsyncIteration
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         pass
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from litestar.types import Receive, Scope, Send
 
 from adapters.inbound.http.errors import ClientGone
+from application.ports.source import OnReady, Source, nobody
 
 DONE = b"data: [DONE]\n\n"
 
@@ -23,70 +24,133 @@ def frame(json: bytes) -> bytes:
     return b"data: " + json + b"\n\n"
 
 
-class FrameSource(Protocol):
-    """Frames of one answer. Closing it ends the iteration, whoever waits for the next frame."""
-
-    def __aiter__(self) -> Self: ...
-
-    async def __anext__(self) -> bytes: ...
-
-    async def aclose(self) -> None: ...
-
-
 class SilenceLimit(float):
     """Seconds after which a silent stream sends a comment, so that no proxy takes it for dead; 0 is never."""
 
 
-class KeptAlive:
+class KeptAlive(Source[bytes]):
     """Frames of a source, with comments where it is silent for long."""
 
-    def __init__(self, source: FrameSource, silence_s: float) -> None:
+    def __init__(self, source: Source[bytes], silence_s: float) -> None:
         self._source = source
         self._silence_s = silence_s
-        self._next: asyncio.Task[bytes] | None = None
+        self._on_ready: OnReady = nobody
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(silence_s, self._look)
+        self._last = self._loop.time()
+        """When there was something."""
+        self._is_silent = False
 
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
+        self._source.listen(on_ready)
 
-    async def __anext__(self) -> bytes:
-        if self._next is None:
-            self._next = asyncio.create_task(_next_of(self._source))
-        await asyncio.wait((self._next,), timeout=self._silence_s)
-        if not self._next.done():
-            return KEEP_ALIVE
-        done, self._next = self._next, None
-        return done.result()
+    def take(self) -> bytes | None:
+        frames = self._source.take()
+        if frames is None and self._is_silent:
+            frames = KEEP_ALIVE
+        if frames is not None:
+            self._is_silent = False
+            self._last = self._loop.time()
+        return frames
 
-    async def aclose(self) -> None:
-        await self._source.aclose()
-        if self._next is not None:
-            await asyncio.gather(self._next, return_exceptions=True)  # which has ended with the source
+    def close(self) -> None:
+        self._timer.cancel()
+        self._source.close()
+
+    def _look(self) -> None:
+        """One timer a stream, however many frames: it looks again when the last of them will have been long ago."""
+        until = self._last + self._silence_s
+        if until <= self._loop.time():
+            self._is_silent = True
+            until += self._silence_s
+            self._on_ready()
+        self._timer = self._loop.call_at(until, self._look)
 
 
-async def _next_of(source: FrameSource) -> bytes:
-    return await anext(source)
+class Outlet(Protocol):
+    """The connection of a response, for bodies that are written without waiting."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the client is behind: then nothing more should be written for now."""
+
+    def write(self, body: bytes) -> None:
+        """The next part of the response's body, after the response has started. Not empty. It goes out with others
+        that come before the event loop turns to anything else."""
+
+    def flush(self) -> None:
+        """It goes out now."""
+
+    def listen(self, on_writable: OnReady) -> None:
+        """Call this when it is no longer full."""
+
+
+_OUTLET = "northbound.outlet"
+
+
+def with_outlet(scope: Scope, outlet: Outlet) -> None:
+    """The server's word that a response to this may be written so."""
+    scope["extensions"] = {_OUTLET: {"outlet": outlet}}
+
+
+def outlet_of(scope: Scope) -> Outlet | None:
+    """None where the server knows no such thing."""
+    extension = (scope.get("extensions") or {}).get(_OUTLET)
+    return cast("Outlet", extension["outlet"]) if extension else None
 
 
 class EventStream:
     """An ASGI app that sends the frames of its source, and closes it however the exchange ends."""
 
-    def __init__(self, source: FrameSource, silence: SilenceLimit) -> None:
+    def __init__(self, source: Source[bytes], silence: SilenceLimit) -> None:
         self._source = KeptAlive(source, silence) if silence else source
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         leaving = asyncio.ensure_future(self._close_when_gone(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            async for frames in self._source:
-                await send({"type": "http.response.body", "body": frames, "more_body": True})
+            if outlet := outlet_of(scope):
+                await _Forwarding(self._source, outlet).over
+                outlet.flush()
+            else:
+                async for frames in self._source:
+                    await send({"type": "http.response.body", "body": frames, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             leaving.cancel()
-            await self._source.aclose()
+            self._source.close()
 
     async def _close_when_gone(self, receive: Receive) -> None:
         await disconnected(receive)
-        await self._source.aclose()
+        self._source.close()
+
+
+class _Forwarding:
+    """Writes what a source has as soon as it has it: in the engine's callback, with no task in between."""
+
+    def __init__(self, source: Source[bytes], outlet: Outlet) -> None:
+        self._source = source
+        self._outlet = outlet
+        self._is_under_way = False
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        source.listen(self._forward)
+        outlet.listen(self._forward)
+        self._forward()
+
+    def _forward(self) -> None:
+        if self._is_under_way or self.over.done():
+            return
+        self._is_under_way = True  # what is taken may close the source, which calls back
+        try:
+            while not self._outlet.is_full and (frames := self._source.take()) is not None:
+                self._outlet.write(frames)
+        except StopAsyncIteration:
+            self.over.set_result(None)
+        except Exception as failure:
+            self.over.set_exception(failure)
+        finally:
+            self._is_under_way = False
 
 
 async def disconnected(receive: Receive) -> None:

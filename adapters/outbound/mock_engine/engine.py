@@ -3,12 +3,13 @@
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Protocol
 
 from msgspec import structs
 
 from application.ports.engine import EngineCore, EngineDead, EngineUnavailable, TokenStream, check_rank
 from application.ports.lora import AdapterNotFound, LoraLoader
+from application.ports.source import OnReady, nobody
 from domain.generation import GenerationRequest, TokenDelta
 from domain.lora import LoraAdapter
 from domain.timing import EngineStart
@@ -102,19 +103,23 @@ class MockStream(TokenStream):
         self._loop = asyncio.get_running_loop()
         self._start: float | None = self._loop.time()
         self._due = self._start + engine.step_seconds
+        self._on_ready: OnReady = nobody
+        self._timer: asyncio.Handle | None = None
+        self._is_due = False
         self._ended = False
         self._failure: EngineUnavailable | None = None
-        self._waiter: asyncio.Future[None] | None = None
 
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
 
-    async def __anext__(self) -> TokenDelta:
-        if not self._ended:
-            await self._until_due()
+    def take(self) -> TokenDelta | None:
         if self._ended:
             failure, self._failure = self._failure, None
             raise failure or StopAsyncIteration
+        if not self._is_due:
+            self._await_next()
+            return None
+        self._is_due = False
         delta = self._generation.step(self._steps_due() * self._engine.tokens_per_step, self._alternatives)
         if delta.finish_reason is not None:
             self.end()
@@ -127,7 +132,7 @@ class MockStream(TokenStream):
         start = None if began is None else EngineStart(began, began, now)
         return structs.replace(delta, start=start, produced_at=now)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         if not self._ended:
             self._engine.aborts += 1
             self.end()
@@ -137,25 +142,19 @@ class MockStream(TokenStream):
         self._ended = True
         self._failure = failure
         self._engine.forget(self)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._on_ready()
 
-    async def _until_due(self) -> None:
-        """Wait for the next step, or for the end if that comes first."""
-        if self._due <= self._loop.time():
-            await asyncio.sleep(0)
-            return
-        self._waiter = self._loop.create_future()
-        timer = self._loop.call_at(self._due, self._wake, self._waiter)
-        try:
-            await self._waiter
-        finally:
-            timer.cancel()
+    def _await_next(self) -> None:
+        if self._timer is None:
+            is_late = self._due <= self._loop.time()
+            self._timer = self._loop.call_soon(self._come) if is_late else self._loop.call_at(self._due, self._come)
 
-    @staticmethod
-    def _wake(waiter: asyncio.Future[None]) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
+    def _come(self) -> None:
+        self._timer = None
+        self._is_due = True
+        self._on_ready()
 
     def _steps_due(self) -> int:
         seconds = self._engine.step_seconds

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Self
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from application.ports.engine import EngineCore, EngineDead, TokenStream, check_rank
+from application.ports.source import OnReady, nobody
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, GenerationRequest, StopReason, TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
@@ -149,31 +150,32 @@ class ScriptedStream(TokenStream):
         self._engine = engine
         self._script = script
         self._position = 0
-        self._ended = asyncio.Event()
+        self._gate: asyncio.Task[Any] | None = None
+        self._on_ready: OnReady = nobody
+        self._ended = False
         self._failure: EngineFailure | None = None
 
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
 
-    async def __anext__(self) -> TokenDelta:
-        while not self._ended.is_set():
-            step = self._script[self._position]
-            if isinstance(step, asyncio.Event):
-                if await self._passes(step):
-                    self._position += 1
-                continue
-            self._position += 1
-            if isinstance(step, Exception):
-                self._end()
-                raise step
-            if step.finish_reason is not None:
-                self._end()
-            return _as_asked(step, self.request)
-        failure, self._failure = self._failure, None
-        raise failure or StopAsyncIteration
+    def take(self) -> TokenDelta | None:
+        if self._ended:
+            failure, self._failure = self._failure, None
+            raise failure or StopAsyncIteration
+        step = self._script[self._position]
+        if isinstance(step, asyncio.Event):
+            self._wait_at(step)
+            return None
+        self._position += 1
+        if isinstance(step, Exception):
+            self._end()
+            raise step
+        if step.finish_reason is not None:
+            self._end()
+        return _as_asked(step, self.request)
 
-    async def aclose(self) -> None:
-        if not self._ended.is_set():
+    def close(self) -> None:
+        if not self._ended:
             self._end(aborted=True)
 
     def fail(self, failure: EngineFailure) -> None:
@@ -182,18 +184,22 @@ class ScriptedStream(TokenStream):
         self._end()
 
     def _end(self, aborted: bool = False) -> None:
-        self._ended.set()
+        self._ended = True
+        if self._gate is not None:
+            self._gate.cancel()
         self._engine.ended(self, aborted)
+        self._on_ready()
 
-    async def _passes(self, gate: asyncio.Event) -> bool:
-        """Wait until `gate` is set: true; or until the stream is over: false."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (gate, self._ended)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        return not self._ended.is_set()
+    def _wait_at(self, gate: asyncio.Event) -> None:
+        if self._gate is None:
+            self._gate = asyncio.ensure_future(gate.wait())
+            self._gate.add_done_callback(self._pass)
+
+    def _pass(self, gate: "asyncio.Task[Any]") -> None:
+        if not gate.cancelled():
+            self._gate = None
+            self._position += 1
+            self._on_ready()
 
 
 def _completed(script: Sequence[Step]) -> Sequence[Step]:

@@ -160,12 +160,15 @@ class ZmqEngineCore(EngineCore, LoraLoader):
             return  # aborted meanwhile
         stream, _ = entry
         failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
-        if failure is not None:
-            stream.fail(failure)
-        else:
-            stream.put(delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output))
+        delta = None
+        if failure is None:
+            delta = delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output)
         if failure is not None or output.finish_reason is not None:
-            self._forget(output.request_id)
+            self._forget(output.request_id)  # first: there is nothing to abort any more
+        if delta is not None:
+            stream.put(delta)
+        elif failure is not None:
+            stream.fail(failure)
 
     def _abort(self, internal_id: str) -> None:
         entry = self._forget(internal_id)

@@ -65,6 +65,9 @@ def delta_of(
         prompt_logprobs = columns(output.new_prompt_logprobs_tensors, frames, wanted.prompt_logprobs)
     # a request that was preempted is prefilled again, mostly from the cache: that is none of its caller's business
     prefill = output.prefill_stats if is_first else None
+    transfer = None
+    if output.kv_transfer_params is not None or output.ec_transfer_params is not None:
+        transfer = TransferParams(output.kv_transfer_params, output.ec_transfer_params)
     return TokenDelta(
         token_ids,
         logprobs,
@@ -73,10 +76,10 @@ def delta_of(
         output.stop_reason,
         None if prefill is None else prefill.num_cached_tokens,
         None if prefill is None else prefill.num_cache_creation_tokens,
-        _transfer(output),
+        transfer,
         _start(output.events or (), produced_at) if is_first else None,
         produced_at or None,
-        _speculation(output.spec_decode_metrics),
+        None if output.spec_decode_metrics is None else _speculation(output.spec_decode_metrics),
     )
 
 
@@ -88,18 +91,10 @@ def _start(events: Sequence[EngineEvent], produced_at: float) -> EngineStart | N
     return EngineStart(times.get(QUEUED) or None, times.get(SCHEDULED) or None, produced_at or None)
 
 
-def _speculation(told: SpecDecodeMetrics | None) -> Speculation | None:
-    if told is None:
-        return None
+def _speculation(told: SpecDecodeMetrics) -> Speculation:
     return Speculation(
         told.num_spec_tokens, told.histogram, told.num_draft_tokens, told.per_step_accepted, told.per_step_drafted
     )
-
-
-def _transfer(output: EngineCoreOutput) -> TransferParams | None:
-    if output.kv_transfer_params is None and output.ec_transfer_params is None:
-        return None
-    return TransferParams(output.kv_transfer_params, output.ec_transfer_params)
 
 
 def _failure(error: OutputError) -> Exception:

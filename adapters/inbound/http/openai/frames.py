@@ -1,9 +1,10 @@
 """An answer's choices as the frames of a stream: the same for every endpoint."""
 
-from typing import Protocol, Self
+from typing import Protocol
 
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import DONE, frame
+from application.ports.source import OnReady, Source
 from application.services.choices import Choices
 from domain.generation import TextDelta
 
@@ -21,7 +22,7 @@ class ChunkEncoder(Protocol):
         """What comes after the last delta."""
 
 
-class AnswerFrames:
+class AnswerFrames(Source[bytes]):
     """Frames of an answer, to its end or its failure. Closing it closes the choices."""
 
     def __init__(self, choices: Choices, chunks: ChunkEncoder) -> None:
@@ -30,17 +31,17 @@ class AnswerFrames:
         self._running = len(choices.generations)
         self._opened = False
 
-    def __aiter__(self) -> Self:
-        return self
+    def listen(self, on_ready: OnReady) -> None:
+        self._choices.listen(on_ready)
 
-    async def __anext__(self) -> bytes:
+    def take(self) -> bytes | None:
         if not self._running:
             raise StopAsyncIteration
         frames = b"" if self._opened else self._chunks.opening()
         self._opened = True
         try:
-            while True:
-                index, delta = await anext(self._choices)
+            while (arrival := self._choices.take()) is not None:
+                index, delta = arrival
                 frames += self._chunks.delta(index, delta)
                 if delta.finish_reason is not None:
                     self._running -= 1
@@ -53,6 +54,7 @@ class AnswerFrames:
         except Exception as failure:
             self._running = 0
             return frames + frame(describe(failure)[1]) + DONE
+        return frames or None
 
-    async def aclose(self) -> None:
-        await self._choices.aclose()
+    def close(self) -> None:
+        self._choices.close()

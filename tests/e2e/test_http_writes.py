@@ -1,0 +1,34 @@
+"""How streamed answers are written: what comes in one step, in one piece."""
+
+import asyncio
+
+from adapters.outbound.mock_engine.scripted import ScriptedEngine
+from domain.generation import TokenDelta
+from tests.e2e.serving import Connection, listening
+from tests.http.serving import COMPLETIONS, application, question
+
+H, NEXT = TokenDelta([104]), TokenDelta([105])
+
+
+async def chunk(connection: Connection) -> bytes:
+    """The next one of HTTP's chunked encoding: what the server wrote at once."""
+    size = int((await connection.read_until(b"\r\n")).strip(), 16)
+    content = await connection.read_until(b"\r\n")
+    while len(content) < size + 2:
+        content += await connection.read_until(b"\r\n")
+    return content[:-2]
+
+
+async def test_choices_that_come_in_one_step_are_one_write() -> None:
+    step = asyncio.Event()
+    async with listening(application(ScriptedEngine([H, step, NEXT]))) as address:
+        connection = await Connection.open(address)
+        await connection.post(COMPLETIONS, question(COMPLETIONS, prompt=["a", "b", "c"], stream=True))
+        await connection.read_until(b"\r\n\r\n")
+        before = await chunk(connection)
+        step.set()
+        after = await chunk(connection)
+        await connection.close()
+
+    assert (before.count(b'"text":"h"'), after.count(b'"text":"i"')) == (3, 3)
+    assert after.endswith(b"data: [DONE]\n\n")

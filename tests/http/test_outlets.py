@@ -1,0 +1,80 @@
+"""Streams over a server that lets them write without waiting."""
+
+import asyncio
+
+from litestar.types import Message
+
+from adapters.inbound.http.sse import EventStream, Outlet, SilenceLimit, with_outlet
+from application.ports.source import OnReady, Source, nobody
+
+
+class Numbers(Source[bytes]):
+    """Ten of them, all there."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.is_closed = False
+
+    def listen(self, on_ready: OnReady) -> None: ...
+
+    def take(self) -> bytes:
+        if self.taken == 10:
+            raise StopAsyncIteration
+        self.taken += 1
+        return b"%d" % self.taken
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class SmallOutlet(Outlet):
+    """Full after every third part, until it is emptied."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.room = 3
+        self._on_writable: OnReady = nobody
+
+    @property
+    def is_full(self) -> bool:
+        return not self.room
+
+    def write(self, body: bytes) -> None:
+        self.written.append(body)
+        self.room -= 1
+
+    def flush(self) -> None: ...
+
+    def listen(self, on_writable: OnReady) -> None:
+        self._on_writable = on_writable
+
+    def empty(self) -> None:
+        self.room = 3
+        self._on_writable()
+
+
+async def test_no_more_is_taken_than_there_is_room_for() -> None:
+    numbers, outlet = Numbers(), SmallOutlet()
+    scope = {"type": "http"}
+    with_outlet(scope, outlet)  # type: ignore[arg-type]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return await asyncio.Event().wait()  # type: ignore[return-value]  # nobody leaves
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    stream = asyncio.create_task(EventStream(numbers, SilenceLimit(0))(scope, receive, send))  # type: ignore[arg-type]
+    taken = []
+    while not stream.done():
+        await asyncio.sleep(0)
+        if outlet.is_full:
+            taken.append(numbers.taken)
+            outlet.empty()
+    await stream
+
+    assert taken == [3, 6, 9]
+    assert b"".join(outlet.written) == b"12345678910"
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert numbers.is_closed
