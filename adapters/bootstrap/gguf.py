@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from adapters.bootstrap.models import Model, chat_renderer, told
 from adapters.inbound.cli.settings import DEFAULT_MODEL, ModelSettings
 from adapters.outbound.hf_tokenizer.loading import quiet_without_torch
+from adapters.outbound.hf_tokenizer.unread import leave_unread
 from adapters.outbound.jinja_chat.bare_tokenizer import bare_tokenizer
 from adapters.outbound.llamacpp_engine.default_model import cache_folder, default_model
 from adapters.outbound.llamacpp_engine.library import load_library
@@ -30,6 +31,7 @@ def loaded_gguf(settings: ModelSettings) -> Iterator[Model]:
     with GgufModel(path) as weights:
         logger.info("loaded %s in %.1f s: %s", path, time.monotonic() - began, weights.description)
         with quiet_without_torch():
+            leave_unread()
             template = bare_tokenizer(
                 weights.chat_template, bos_token=weights.token_text("bos"), eos_token=weights.token_text("eos")
             )

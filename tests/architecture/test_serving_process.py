@@ -19,14 +19,23 @@ EVERYTHING = sorted(
 HEAVY = {"vllm", "torch", "transformers", "huggingface_hub", "numpy"}
 """Each takes tens of megabytes, and a tenth of a second at least."""
 
-LOADING = """
+COUNTING = """
 import sys
 read = set()
 sys.addaudithook(lambda event, args: read.add(str(args[0])) if event == "open" else None)
 from adapters.bootstrap import __main__, serving
+{loading}
+print(len(sys.modules), sum("/transformers/" in path for path in read))
+"""
+FOLDER = """
 from adapters.outbound.hf_tokenizer.loading import load_tokenizer
 load_tokenizer(sys.argv[1])
-print(len(sys.modules), sum("/transformers/" in path for path in read))
+"""
+TEMPLATE = """
+from adapters.outbound.hf_tokenizer.unread import leave_unread
+from adapters.outbound.jinja_chat.bare_tokenizer import bare_tokenizer
+leave_unread()
+bare_tokenizer("{{ messages }}", bos_token="<s>", eos_token="</s>")
 """
 
 SETTLING = """
@@ -86,9 +95,10 @@ def test_no_module_imports_the_engine_s_packages(decoys: Path) -> None:
     assert imported(EVERYTHING, decoys) <= {"numpy"}
 
 
-def test_a_tokenizer_takes_few_modules_and_few_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loading", [FOLDER, TEMPLATE], ids=["a folder's", "of a template alone"])
+def test_a_tokenizer_takes_few_modules_and_few_files(loading: str, tmp_path: Path) -> None:
     """There are more than 3,000 files in transformers, and it reads most of them to be imported as a whole."""
-    modules, files_read = map(int, said(LOADING, write_model_folder(tmp_path)))
+    modules, files_read = map(int, said(COUNTING.format(loading=loading), write_model_folder(tmp_path)))
 
     assert modules <= 1300
     assert 0 < files_read <= 200

@@ -15,6 +15,9 @@ from typing import Any, Final
 
 PACKAGES: Final = ("transformers", "transformers.models")
 
+TOKENIZERS: Final = ("tokenization_python.py", "tokenization_utils_*.py", "models/*/tokenization_*.py")
+"""Where their classes are that need no package beside."""
+
 
 def leave_unread() -> None:
     """Have these packages imported without running their `__init__`, which is for whoever asks for what they would have
@@ -58,7 +61,7 @@ def _tokenizer(package: ModuleType, name: str) -> Any:
     if re.fullmatch(r"\w+Tokenizer(Fast)?", name):
         is_defined = re.compile(rf"^(class )?{name}\b *[=(:]", re.MULTILINE)
         folder = Path(package.__path__[0])
-        for path in sorted(folder.glob("tokenization_python.py")) + sorted(folder.glob("models/*/tokenization_*.py")):
+        for path in (path for pattern in TOKENIZERS for path in sorted(folder.glob(pattern))):
             if is_defined.search(path.read_text()):
                 module = ".".join(path.relative_to(folder).with_suffix("").parts)
                 return getattr(import_module(f"{package.__name__}.{module}"), name)
