@@ -12,7 +12,7 @@ from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from application.ports.tokenizer import Tokenizer
 from tests.fakes import tokenizers as fakes
 
-EXACT = ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe", "unigram"]
+EXACT = ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe", "mistral_bpe", "unigram"]
 """These write every text, and read it back as it was."""
 APPROXIMATE = ["unigram_without_bytes", "word_piece", "word_level", "end_of_word_bpe"]
 """These lose spaces, case, and characters they do not know."""
@@ -20,6 +20,7 @@ APPROXIMATE = ["unigram_without_bytes", "word_piece", "word_level", "end_of_word
 ADDED = {
     "llama_bpe": (["<s>"], []),
     "gemma_bpe": (["<s>"], ["</s>"]),
+    "mistral_bpe": (["<s>"], []),
     "word_piece": (["[CLS]"], ["[SEP]"]),
 }
 """Special tokens put before and after a text."""
@@ -30,6 +31,7 @@ SPECIAL = {
     "byte_level_bpe": "<|im_end|>",
     "llama_bpe": "</s>",
     "gemma_bpe": "</s>",
+    "mistral_bpe": "</s>",
     "unigram": "</s>",
     "unigram_without_bytes": "</s>",
     "word_piece": "[SEP]",
@@ -97,7 +99,7 @@ def test_no_token_stands_for_more_than_the_longest_entry_has(kind: str, tokenize
     assert tokenizer.longest_entry == max(map(len, entries))
 
 
-@pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe"], indirect=True)
+@pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe", "mistral_bpe"], indirect=True)
 def test_a_space_at_the_start_is_read_back(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(encode(tokenizer, " leading")) == " leading"
 
@@ -164,7 +166,7 @@ class TestTheStartOfAText:
                 assert starting.text == self.decode(kind, [token_id])
 
     @pytest.mark.parametrize("text", ["", " ", *TEXTS])
-    @pytest.mark.parametrize("kind", ["byte_level_bpe", "llama_bpe", "gemma_bpe"], indirect=True)
+    @pytest.mark.parametrize("kind", ["byte_level_bpe", "llama_bpe", "gemma_bpe", "mistral_bpe"], indirect=True)
     def test_behind_it_follow_the_bytes_of_the_others(self, tokenizer: HfTokenizer, kind: str, text: str) -> None:
         token_ids = encode(tokenizer, text)
         content = b"".join(tokenizer.starting_piece(token_id).content for token_id in token_ids[:1])
@@ -177,7 +179,7 @@ class TestTheStartOfAText:
         assert tokenizer.piece(first).content.startswith(b" t")
         assert b" " + tokenizer.starting_piece(first).content == tokenizer.piece(first).content
 
-    @pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "gemma_bpe"], indirect=True)
+    @pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "gemma_bpe", "mistral_bpe"], indirect=True)
     def test_others_have_none_to_drop(self, tokenizer: HfTokenizer | ByteTokenizer) -> None:
         for token_id in range(tokenizer.vocab_size):
             assert tokenizer.starting_piece(token_id) == tokenizer.piece(token_id)
@@ -254,7 +256,7 @@ def test_offsets_go_along_with_the_tokens(
     assert all(0 <= offset <= len(text) for offset in offsets)
 
 
-@pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe"], indirect=True)
+@pytest.mark.parametrize("kind", ["byte", "byte_level_bpe", "llama_bpe", "gemma_bpe", "mistral_bpe"], indirect=True)
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_token_starts_at_its_offset(tokenizer: Tokenizer, text: str) -> None:
     token_ids = encode(tokenizer, text)

@@ -78,6 +78,18 @@ def gemma_bpe() -> Tokenizer:
     return tokenizer
 
 
+def mistral_bpe() -> Tokenizer:
+    """As Mistral has it now: nothing stands before a text, and the letters that byte entries are written in are
+    entries too."""
+    letters = sorted(set("".join(BYTE_ENTRIES)))
+    tokenizer = Tokenizer(_with_byte_entries(_sentencepiece_bpe(), *letters))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_special_tokens(SENTENCEPIECE_SPECIALS)
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
+    return tokenizer
+
+
 def unigram() -> Tokenizer:
     """As T5 and its kin have it, with byte entries; the decoder does not know of these."""
     entries = _unigram_entries()

@@ -13,7 +13,16 @@ from adapters.outbound.hf_tokenizer.vocabulary import NotationNotKnown
 from domain.token_text import Utf8Reader
 from tests.fakes import tokenizers
 
-KINDS = ["byte_level_bpe", "llama_bpe", "gemma_bpe", "unigram", "word_piece", "word_level", "end_of_word_bpe"]
+KINDS = [
+    "byte_level_bpe",
+    "llama_bpe",
+    "gemma_bpe",
+    "mistral_bpe",
+    "unigram",
+    "word_piece",
+    "word_level",
+    "end_of_word_bpe",
+]
 TEXT = "Hello, world! Un café, 你好 🎉👍🏽 two  spaces\n"
 
 
@@ -165,12 +174,19 @@ def test_the_vocabulary_counts_gaps_and_added_tokens() -> None:
     assert tokenizer.piece(tokenizer.vocab_size - 1).content
 
 
-@pytest.mark.parametrize("encode", ["encode", "encode_offsets"])
-def test_other_threads_run_while_a_long_text_is_encoded(encode: str) -> None:
-    tokenizer = HfTokenizer(tokenizers.byte_level_bpe())
+@pytest.mark.parametrize(
+    ("kind", "encode", "times"),
+    [
+        ("byte_level_bpe", "encode", 200_000),
+        ("word_level", "encode", 40_000),
+        ("byte_level_bpe", "encode_offsets", 5_000),
+    ],
+)
+def test_other_threads_run_while_a_long_text_is_encoded(kind: str, encode: str, times: int) -> None:
+    tokenizer = HfTokenizer(getattr(tokenizers, kind)())
     turns = 0
     with ThreadPoolExecutor(1) as other:
-        encoding = other.submit(getattr(tokenizer, encode), TEXT * 5_000, add_special_tokens=False)
+        encoding = other.submit(getattr(tokenizer, encode), TEXT * times, add_special_tokens=False)
         while not encoding.done():
             time.sleep(0.001)
             turns += 1

@@ -6,6 +6,7 @@ from typing import Final
 
 import tokenizers
 
+from adapters.outbound.hf_tokenizer.fast_encoding import fast_encoding
 from adapters.outbound.hf_tokenizer.vocabulary import VocabularyNotation
 from application.ports.tokenizer import Tokenizer
 from domain.token_text import TokenPiece
@@ -25,6 +26,7 @@ class HfTokenizer(Tokenizer):
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._notation = VocabularyNotation(tokenizer)
+        self._fast_encode = fast_encoding(tokenizer)
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         self._vocab_size = max(vocabulary.values(), default=-1) + 1
         self._longest_entry = max(map(len, vocabulary), default=0)
@@ -40,7 +42,8 @@ class HfTokenizer(Tokenizer):
         return self._longest_entry
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        return self._encode(self._tokenizer.encode_batch_fast, text, add_special_tokens).ids
+        ids = self._fast_encode(text, add_special_tokens) if self._fast_encode else None
+        return self._encode(self._tokenizer.encode_batch_fast, text, add_special_tokens).ids if ids is None else ids
 
     def encode_offsets(self, text: str, *, add_special_tokens: bool) -> list[int]:
         encoding = self._encode(self._tokenizer.encode_batch, text, add_special_tokens)

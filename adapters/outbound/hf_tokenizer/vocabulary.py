@@ -38,7 +38,7 @@ class VocabularyNotation:
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Raises NotationNotKnown."""
         decoder = tokenizer.decoder or _implied_decoder(tokenizer)
-        types = {part["type"] for part in _parts(decoder)}
+        types = {part["type"] for part in parts(decoder)}
         self.is_byte_level = "ByteLevel" in types
         """Whether entries are written with GPT-2's character for each byte."""
         if unknown := types - (BESIDE_BYTE_LEVEL if self.is_byte_level else KNOWN):
@@ -91,7 +91,7 @@ def _has_byte_entries(tokenizer: Tokenizer) -> bool:
 
 def _implied_decoder(tokenizer: Tokenizer) -> Decoder | None:
     """A tokenizer without a decoder still tells by how it splits texts in which alphabet it writes them."""
-    for part in _parts(tokenizer.pre_tokenizer):
+    for part in parts(tokenizer.pre_tokenizer):
         if part["type"] == "ByteLevel":
             return decoders.ByteLevel()
         if part["type"] == "Metaspace":
@@ -99,7 +99,7 @@ def _implied_decoder(tokenizer: Tokenizer) -> Decoder | None:
     return None
 
 
-def _parts(component: Any) -> Iterator[dict[str, Any]]:
+def parts(component: Any) -> Iterator[dict[str, Any]]:
     """What `tokenizer.json` says of a component, or of each that it is a sequence of."""
     if component is None:
         return
@@ -113,5 +113,6 @@ def _flat(state: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if state["type"] != "Sequence":
         yield state
         return
-    for part in state.get("decoders") or state.get("pretokenizers") or ():
-        yield from _flat(part)
+    for sequence in ("normalizers", "pretokenizers", "processors", "decoders"):
+        for part in state.get(sequence, ()):
+            yield from _flat(part)
