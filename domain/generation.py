@@ -91,6 +91,11 @@ class ScoredTokens(Struct, frozen=True, gc=False):
     """Whether special tokens are left out of the text, so that they complete and break no character."""
 
     @property
+    def cells(self) -> int:
+        """How many scores there are."""
+        return len(self.columns.token_ids) if self.columns else 0
+
+    @property
     def unscored(self) -> int:
         """How many tokens at the start have no score: the first of a prompt."""
         return len(self.token_ids) - (len(self.columns.ranks) if self.columns else 0)

@@ -26,7 +26,12 @@ async def aside(characters: int, work: Callable[[], T]) -> T:
 async def one_by_one(characters: int, work: Callable[[], T]) -> T:
     """The same for work that needs the interpreter all the time, as the event loop does: only one of all such is done
     at once, and the loop has every other turn."""
-    return work() if characters <= SHORT else await asyncio.get_running_loop().run_in_executor(_ONE, work)
+    return work() if characters <= SHORT else await begun_aside(work)
+
+
+def begun_aside(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """What it will give: the same work, however long it takes."""
+    return asyncio.get_running_loop().run_in_executor(_ONE, work)
 
 
 _ONE: Final = ThreadPoolExecutor(1)

@@ -70,6 +70,11 @@ class TextGeneration(Source[TextDelta]):
         return TokenUsage(self.prompt_tokens, self._completion_tokens, self._cached_tokens, self._created_cache_tokens)
 
     @property
+    def prompt_cells(self) -> int:
+        """How many scores of the prompt there are."""
+        return self.scored_prompt.cells if self.scored_prompt else 0
+
+    @property
     def timing(self) -> RequestTiming:
         """Of what was read so far."""
         return RequestTiming(self._start, self._last_output_at, self._completion_tokens)

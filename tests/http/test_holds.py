@@ -17,7 +17,7 @@ from adapters.outbound.mock_engine.scripted import ScriptedEngine
 from domain.generation import TokenDelta
 from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
 from domain.token_text import TokenPiece
-from tests.http.answers import Json
+from tests.http.answers import Json, chunks
 from tests.http.exchange import Exchange
 from tests.http.serving import CHAT, COMPLETIONS, application, with_logprobs
 
@@ -82,8 +82,12 @@ def rows(count: int, alternatives: int) -> LogprobColumns:
 
 
 def app(*script: TokenDelta) -> Litestar:
+    return app_over(ScriptedEngine(list(script), max_model_len=LONG + 100))
+
+
+def app_over(engine: ScriptedEngine) -> Litestar:
     return application(
-        ScriptedEngine(list(script), max_model_len=LONG + 100),
+        engine,
         settings=HttpSettings(enable_scale_out=True),
         tokenizer=Many(),
         vocab_size=VOCABULARY,
@@ -92,13 +96,19 @@ def app(*script: TokenDelta) -> Litestar:
 
 
 async def longest_hold(served: Litestar, path: str, body: Json) -> float:
+    exchange, seconds = await answered(served, path, body)
+    assert exchange.status == 200, exchange.received
+    return seconds
+
+
+async def answered(served: Litestar, path: str, body: Json) -> tuple[Exchange, float]:
+    """With its longest hold."""
     content = json.dumps(body).encode()
     async with holds() as longest:
         exchange = Exchange(served, path, content)
         await asyncio.wait_for(exchange.served, 60)
     assert exchange.complete
-    assert exchange.status == 200, exchange.received
-    return longest.seconds
+    return exchange, longest.seconds
 
 
 def prompt_of(path: str, tokens: int) -> dict[str, Any]:
@@ -118,10 +128,37 @@ async def test_scores_of_a_long_prompt(path: str) -> None:
     assert await longest_hold(served, path, prompt_of(path, PROMPT) | scored(path, 20)) < LONGEST_S
 
 
-async def test_scores_of_an_echoed_prompt() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_scores_of_an_echoed_prompt(stream: bool) -> None:
     served = app(TokenDelta([104], rows(1, 20), rows(PROMPT - 1, 20)))
-    body = prompt_of(COMPLETIONS, PROMPT) | {"echo": True, "logprobs": 20}
+    body = prompt_of(COMPLETIONS, PROMPT) | {"echo": True, "logprobs": 20, "stream": stream}
     assert await longest_hold(served, COMPLETIONS, body) < LONGEST_S
+
+
+async def test_what_is_streamed_behind_many_scores_waits_for_them() -> None:
+    scores = rows(PROMPT - 1, 20)
+    served = app(TokenDelta([104], prompt_logprobs=scores), *[TokenDelta([105 + index]) for index in range(9)])
+    body = prompt_of(GENERATE, PROMPT) | scored(GENERATE, 20) | {"stream": True}
+    exchange, seconds = await answered(served, GENERATE, body)
+    assert seconds < LONGEST_S
+    first, *others = chunks(exchange.response)
+    assert len(first["prompt_logprobs"]) == PROMPT
+    assert not any("prompt_logprobs" in chunk for chunk in others)
+    ids = [token_id for chunk in (first, *others) for token_id in chunk["choices"][0]["token_ids"]]
+    assert ids == list(range(104, 114))
+
+
+async def test_a_client_that_leaves_while_many_scores_are_encoded() -> None:
+    engine = ScriptedEngine(
+        [TokenDelta([104], prompt_logprobs=rows(PROMPT - 1, 20)), asyncio.Event()], max_model_len=LONG
+    )
+    body = prompt_of(GENERATE, PROMPT) | scored(GENERATE, 20) | {"stream": True}
+    exchange = Exchange(app_over(engine), GENERATE, body)
+    await exchange.until(lambda one: one.status is not None)
+    exchange.leave()
+    await exchange.end()
+    assert exchange.received == b""
+    assert len(engine.aborted) == 1
 
 
 async def test_an_echo_of_many_tokens() -> None:
@@ -129,10 +166,11 @@ async def test_an_echo_of_many_tokens() -> None:
     assert await longest_hold(app(TokenDelta([104])), COMPLETIONS, body) < LONGEST_S
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
-async def test_scores_of_a_whole_vocabulary(path: str) -> None:
+async def test_scores_of_a_whole_vocabulary(path: str, stream: bool) -> None:
     served = app(TokenDelta([104] * 4, rows(4, WHOLE_VOCABULARY)))
-    body = prompt_of(path, 10) | with_logprobs(path, WHOLE_VOCABULARY)
+    body = prompt_of(path, 10) | with_logprobs(path, WHOLE_VOCABULARY) | {"stream": stream}
     assert await longest_hold(served, path, body) < LONGEST_S
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-MOST_BEGUN: Final = 4
+MOST_BEGUN: Final = 8
 """Requests that begin in one turn of the event loop: each takes up to a millisecond or two to where it waits."""
 
 

@@ -37,7 +37,7 @@ TakeIn = Callable[[int, TextDelta], str]
 async def body_of(choices: Choices, take_in: TakeIn, encode: Callable[[Sequence[Ended]], bytes]) -> bytes:
     """What `encode` makes of the choices at their end. Many scores are encoded beside the event loop."""
     ended = await _run_to_end(choices, take_in)
-    prompts = sum(_cells(generation.scored_prompt) for generation in choices.generations)
+    prompts = sum(generation.prompt_cells for generation in choices.generations)
     return await one_by_one(CELL * prompts + sum(choice.cells for choice in ended), lambda: encode(ended))
 
 
@@ -48,9 +48,9 @@ async def _run_to_end(choices: Choices, take_in: TakeIn) -> Sequence[Ended]:
     all_cells = [0] * len(texts)
     last: dict[int, TextDelta] = {}
     async for index, delta in choices:
-        cells = _cells(delta.scored)
+        cells = delta.scored.cells if delta.scored else 0
         if not texts[index]:  # the prompt is echoed with the first
-            cells += _cells(choices.generations[index].scored_prompt)
+            cells += choices.generations[index].prompt_cells
         texts[index].append(await one_by_one(CELL * cells, partial(take_in, index, delta)))
         all_cells[index] += cells
         token_ids[index] += delta.token_ids
@@ -77,7 +77,3 @@ def rows_into(logprobs: Sequence[Scores | None]) -> TakeIn:
         return delta.text
 
     return take_in
-
-
-def _cells(scored: ScoredTokens | None) -> int:
-    return 0 if scored is None or scored.columns is None else len(scored.columns.token_ids)

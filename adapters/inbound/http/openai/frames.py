@@ -1,10 +1,13 @@
 """An answer's choices as the frames of a stream: the same for every endpoint."""
 
+import asyncio
+from functools import partial
 from typing import Protocol
 
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import DONE, frame
-from application.ports.source import OnReady, Source
+from application.ports.source import OnReady, Source, nobody
+from application.services.aside import CELL, SHORT, begun_aside
 from application.services.choices import Choices
 from domain.generation import TextDelta
 
@@ -23,15 +26,26 @@ class ChunkEncoder(Protocol):
 
 
 class AnswerFrames(Source[bytes]):
-    """Frames of an answer, to its end or its failure. Closing it closes the choices."""
+    """Frames of an answer, to its end or its failure. Closing it closes the choices.
+
+    A chunk with many scores is encoded beside the event loop, and what comes after it waits."""
 
     def __init__(self, choices: Choices, chunks: ChunkEncoder) -> None:
         self._choices = choices
         self._chunks = chunks
         self._running = len(choices.generations)
         self._opened = False
+        self._unscored = {
+            index for index, generation in enumerate(choices.generations) if generation.scored_prompt is not None
+        }
+        """Choices whose prompt's scores are yet to be shown, with the first chunk."""
+        self._large: tuple[int, TextDelta] | None = None
+        """What is being encoded beside the loop."""
+        self._large_chunk: asyncio.Future[bytes]
+        self._on_ready: OnReady = nobody
 
     def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
         self._choices.listen(on_ready)
 
     def take(self) -> bytes | None:
@@ -40,9 +54,14 @@ class AnswerFrames(Source[bytes]):
         frames = b"" if self._opened else self._chunks.opening()
         self._opened = True
         try:
-            while (arrival := self._choices.take()) is not None:
+            while (arrival := self._large or self._choices.take()) is not None:
                 index, delta = arrival
-                frames += self._chunks.delta(index, delta)
+                if delta.scored is None and not self._unscored:
+                    frames += self._chunks.delta(index, delta)
+                elif (chunk := self._with_scores(index, delta)) is not None:
+                    frames += chunk
+                else:
+                    break
                 if delta.finish_reason is not None:
                     self._running -= 1
                     if not self._running:
@@ -57,4 +76,23 @@ class AnswerFrames(Source[bytes]):
         return frames or None
 
     def close(self) -> None:
+        self._large = None
         self._choices.close()
+
+    def _with_scores(self, index: int, delta: TextDelta) -> bytes | None:
+        """The chunk; None while it is being encoded."""
+        if self._large is None:
+            cells = delta.scored.cells if delta.scored is not None else 0
+            if index in self._unscored:
+                cells += self._choices.generations[index].prompt_cells
+            if CELL * cells <= SHORT:
+                self._unscored.discard(index)
+                return self._chunks.delta(index, delta)
+            self._large = index, delta
+            self._large_chunk = begun_aside(partial(self._chunks.delta, index, delta))
+            self._large_chunk.add_done_callback(lambda _: self._on_ready())
+        if not self._large_chunk.done():
+            return None
+        self._large = None
+        self._unscored.discard(index)
+        return self._large_chunk.result()
