@@ -16,7 +16,7 @@ async def greeting(_: HttpRequest, words: bytes) -> ASGIApp:
 
 
 async def test_each_part_comes_by_its_name() -> None:
-    app = Litestar([greeting.handler({"words": b"hello", "other": b"no"})], openapi_config=None)
+    app = Litestar([greeting.handler({"words": b"hello", "other": b"no"})], openapi_config=None, logging_config=None)
     for path in greeting.paths:
         assert (await ask(app, path)).content == b"hello"
 
@@ -36,5 +36,5 @@ async def name(request: HttpRequest) -> ASGIApp:
     [([], b"nobody"), ([("X-Name", "a"), ("x-other", "b")], b"a"), ([("x-name", "b"), ("X-NAME", "a")], b"b")],
 )
 async def test_of_several_headers_by_one_name_the_first_counts(headers: list[tuple[str, str]], told: bytes) -> None:
-    async with client_of(Litestar([name.handler({})], openapi_config=None)) as client:
+    async with client_of(Litestar([name.handler({})], openapi_config=None, logging_config=None)) as client:
         assert (await client.post("/name", headers=headers)).content == told
