@@ -6,7 +6,9 @@ import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from adapters.bootstrap.departures import CycleDeparture
 from adapters.bootstrap.outlets import Outbox, ResponseOutlet
+from adapters.inbound.http.departure import with_departure
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import with_outlet
 from domain.errors import RequestError
@@ -38,8 +40,9 @@ class HttpProtocol(HttpToolsProtocol):
     _running: RequestResponseCycle | None = None
     """The last to be started; others may wait behind it."""
 
-    _outlet: "ResponseOutlet | None" = None
-    """Its."""
+    _outlet: ResponseOutlet | None = None
+    _departure: CycleDeparture | None = None
+    """Both its."""
 
     def data_received(self, data: bytes) -> None:
         self._gathered += len(data)
@@ -104,6 +107,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._running = cycle
         self._outlet = ResponseOutlet(cycle, self._outbox)
         with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's
+        self._departure = CycleDeparture(cycle)
+        with_departure(cycle.scope, self._departure)  # type: ignore[arg-type]  # likewise
         super()._start_asgi_task(cycle, app)
 
     def resume_writing(self) -> None:
@@ -117,6 +122,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
+        if self._departure is not None:
+            self._departure.tell()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - there is nothing more to say
         """In the envelope of every other error."""

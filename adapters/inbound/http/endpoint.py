@@ -9,14 +9,17 @@ from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from adapters.inbound.http.departure import departure_of
+
 
 class HttpRequest:
     """What there is to read of a request."""
 
-    __slots__ = ("headers", "receive")
+    __slots__ = ("departure", "headers", "receive")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.receive = receive
+        self.departure = departure_of(scope, receive)
         self.headers: Mapping[str, str] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(list(scope["headers"]))
         }

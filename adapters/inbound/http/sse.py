@@ -1,12 +1,11 @@
-"""Server-sent events, and what to do about clients that leave."""
+"""Server-sent events."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, cast
 
 from litestar.types import Receive, Scope, Send
 
-from adapters.inbound.http.errors import ClientGone
+from adapters.inbound.http.departure import departure_of
 from application.ports.source import OnReady, Source, nobody
 
 DONE = b"data: [DONE]\n\n"
@@ -15,8 +14,6 @@ KEEP_ALIVE = b": keep-alive\n\n"
 """A comment, which readers of events skip."""
 
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
-
-T = TypeVar("T")
 
 
 def frame(json: bytes) -> bytes:
@@ -91,7 +88,7 @@ _OUTLET = "northbound.outlet"
 
 def with_outlet(scope: Scope, outlet: Outlet) -> None:
     """The server's word that a response to this may be written so."""
-    scope["extensions"] = {_OUTLET: {"outlet": outlet}}
+    scope["extensions"] = {**(scope.get("extensions") or {}), _OUTLET: {"outlet": outlet}}
 
 
 def outlet_of(scope: Scope) -> Outlet | None:
@@ -107,7 +104,8 @@ class EventStream:
         self._source = KeptAlive(source, silence) if silence else source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        leaving = asyncio.ensure_future(self._close_when_gone(receive))
+        departure = departure_of(scope, receive)
+        departure.listen(self._source.close)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if outlet := outlet_of(scope):
@@ -118,12 +116,8 @@ class EventStream:
                     await send({"type": "http.response.body", "body": frames, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            leaving.cancel()
+            departure.forget()
             self._source.close()
-
-    async def _close_when_gone(self, receive: Receive) -> None:
-        await disconnected(receive)
-        self._source.close()
 
 
 class _Forwarding:
@@ -151,37 +145,3 @@ class _Forwarding:
             self.over.set_exception(failure)
         finally:
             self._is_under_way = False
-
-
-async def disconnected(receive: Receive) -> None:
-    """Returns when the client has closed the connection. The request's body must have been read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled when the client leaves: then ClientGone is raised.
-
-    `work` runs in the caller's task: were it a task of its own, a cancellation of the caller could come between its
-    result and whoever is to close that.
-    """
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - it is running
-    cancelled_before, gone = task.cancelling(), False
-
-    async def leave() -> None:
-        nonlocal gone
-        await disconnected(receive)
-        gone = task.cancel()
-
-    leaving = asyncio.ensure_future(leave())
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if gone and task.cancelling() == cancelled_before + 1:
-            raise ClientGone("The client closed the connection.") from None
-        raise
-    finally:
-        leaving.cancel()
-        if gone:
-            task.uncancel()

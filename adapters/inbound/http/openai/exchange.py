@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 from litestar.response.base import ASGIResponse
 
+from adapters.inbound.http.departure import unless_gone
 from adapters.inbound.http.endpoint import HttpRequest
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from adapters.inbound.http.openai.sampling import InvalidField
-from adapters.inbound.http.sse import unless_gone
 from application.services.choices import Choices
 from application.services.models import ServedModel
 from domain.detokenizer import PieceOf
@@ -66,6 +66,6 @@ def answer_to(
 async def whole(request: HttpRequest, choices: Choices, body: Coroutine[Any, Any, bytes]) -> ASGIResponse:
     """The answer in one piece: `body` runs the choices to their end, or to the client's leaving."""
     try:
-        return ASGIResponse(body=await unless_gone(request.receive, body), media_type="application/json")
+        return ASGIResponse(body=await unless_gone(request.departure, body), media_type="application/json")
     finally:
         await choices.aclose()

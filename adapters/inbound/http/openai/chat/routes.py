@@ -4,6 +4,7 @@ import msgspec
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.departure import unless_gone
 from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.chat.encode import ChatChunks, ChatRows, chat_body
 from adapters.inbound.http.openai.chat.lower import lower, prompt_logprobs, top_logprobs
@@ -11,7 +12,7 @@ from adapters.inbound.http.openai.chat.schema import ChatRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.openai.headers import scheduling_headers
-from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
+from adapters.inbound.http.sse import EventStream, SilenceLimit
 from application.model import ModelDefaults
 from application.services.chat import CompleteChat
 from application.services.models import ServedModels
@@ -34,7 +35,7 @@ async def chat_completions(
     model = models.resolve(body.model)
     answer = answer_to(request, body, "chatcmpl-", model, models.fingerprint)
     chat = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
-    reply = await unless_gone(request.receive, complete_chat(chat))  # what fails here is still a status
+    reply = await unless_gone(request.departure, complete_chat(chat))  # what fails here is still a status
     choices = reply.choices
     rows = ChatRows(
         display=displays.of(choices),

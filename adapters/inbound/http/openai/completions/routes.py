@@ -4,6 +4,7 @@ import msgspec
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.departure import unless_gone
 from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.completions.encode import CompletionChunks, CompletionRows, completion_body
 from adapters.inbound.http.openai.completions.lower import lower, prompt_logprobs
@@ -11,7 +12,7 @@ from adapters.inbound.http.openai.completions.schema import CompletionRequest
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.openai.headers import scheduling_headers
-from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
+from adapters.inbound.http.sse import EventStream, SilenceLimit
 from application.model import ModelDefaults
 from application.services.completions import CompleteText
 from application.services.models import ServedModels
@@ -34,7 +35,7 @@ async def completions(
     model = models.resolve(body.model)
     answer = answer_to(request, body, "cmpl-", model, models.fingerprint)
     completion = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
-    choices = await unless_gone(request.receive, complete_text(completion))  # what fails here is still a status
+    choices = await unless_gone(request.departure, complete_text(completion))  # what fails here is still a status
     rows = CompletionRows(
         display=displays.of(choices),
         prompt_display=displays.of_prompts,

@@ -5,12 +5,13 @@ from litestar.response.base import ASGIResponse
 from litestar.types import ASGIApp
 
 from adapters.inbound.http.body import BodyLimit, read_body
+from adapters.inbound.http.departure import unless_gone
 from adapters.inbound.http.endpoint import HttpRequest, post
 from adapters.inbound.http.openai.exchange import TokenDisplays, answer_to, whole
 from adapters.inbound.http.openai.frames import AnswerFrames
 from adapters.inbound.http.openai.headers import scheduling_headers
 from adapters.inbound.http.openai.rows import Rows
-from adapters.inbound.http.sse import EventStream, SilenceLimit, unless_gone
+from adapters.inbound.http.sse import EventStream, SilenceLimit
 from adapters.inbound.http.vllm.generate.encode import Form, GenerateChunks, generate_body
 from adapters.inbound.http.vllm.generate.lower import lower
 from adapters.inbound.http.vllm.generate.schema import AbortRequest, GenerateRequest
@@ -38,7 +39,7 @@ async def generate(
     model = models.resolve(body.model)
     answer = answer_to(request, body, "generate-tokens-", model, models.fingerprint)
     continuation = lower(body, answer.id, defaults, scheduling_headers(request.headers), model.adapter)
-    choices = await unless_gone(request.receive, generate_tokens(continuation))  # what fails here is still a status
+    choices = await unless_gone(request.departure, generate_tokens(continuation))  # what fails here is still a status
     params = body.sampling_params
     rows = Rows(
         display=displays.of(choices),
