@@ -2,6 +2,7 @@
 
 from litestar import Litestar
 from litestar.config.cors import CORSConfig
+from litestar.plugins import PluginProtocol
 from litestar.types import ASGIApp
 
 from adapters.bootstrap.container import Container
@@ -91,10 +92,17 @@ def build_app(
     document = ApiDocument(served, settings.root_path, asks_for_key=bool(settings.api_key))
     parts = {name: part() for name, part in container.providers.items()}
     parts |= {"exposition": container.metrics(), "api_document": document}
-    return Litestar(
+    return _Litestar(
         [endpoint.handler(parts) for endpoint in endpoints],
         exception_handlers=EXCEPTION_HANDLERS,
         cors_config=_cors(settings),
         openapi_config=None,
         logging_config=None,
     )
+
+
+class _Litestar(Litestar):
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        """None: they are for bodies of pydantic's and attrs' classes, which there are not, and import both."""
+        return plugins
