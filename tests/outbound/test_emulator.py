@@ -27,6 +27,7 @@ from adapters.outbound.vllm_engine.wire import (
     FinishCode,
     identity_of,
 )
+from tests.patience import PATIENCE_S
 
 PLAY = """
 import json, sys
@@ -34,7 +35,7 @@ from adapters.outbound.mock_engine.deterministic import DeterministicModel
 from adapters.outbound.vllm_engine.emulator import EmulatorSettings, run_emulator
 sys.exit(run_emulator(EmulatorSettings(**json.loads(sys.argv[1])), DeterministicModel(1000).start))
 """
-TIMEOUT_MS = 15_000
+TIMEOUT_MS = int(PATIENCE_S * 1000)
 
 
 @dataclass
@@ -123,7 +124,7 @@ def test_an_engine_introduces_itself_answers_and_leaves_on_sigterm(frontend: Fro
     frontend.add("r", max_tokens=5)
     assert frontend.finish_of("r") == (5, FinishCode.LENGTH)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_engines_of_one_process_are_apart(frontend: Frontend) -> None:
@@ -140,17 +141,17 @@ def test_a_signal_ends_what_runs_with_an_abort(frontend: Frontend) -> None:
     frontend.receive()
     process.send_signal(signal.SIGINT)
     assert frontend.finish_of("r")[1] == FinishCode.ABORT
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
-@pytest.mark.parametrize("settings", [{}, {"ready_delay_s": 60}])
+@pytest.mark.parametrize("settings", [{}, {"ready_delay_s": 600}])
 def test_a_signal_ends_the_handshake(frontend: Frontend, settings: dict[str, Any]) -> None:
     process = frontend.start(**settings)
     identity, _ = frontend.door.recv_multipart()
     if settings:
         frontend.tell_addresses(identity)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(5) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_an_aborted_request_gives_room_for_the_next(frontend: Frontend) -> None:
@@ -172,14 +173,14 @@ def test_dead_says_so_and_ends(frontend: Frontend) -> None:
     for _ in range(3):
         assert len(frontend.receive().outputs) == 1
     assert frontend.output.recv_multipart() == [ENGINE_CORE_DEAD]
-    assert process.wait(10) == 1
+    assert process.wait(PATIENCE_S) == 1
 
 
 def test_exit_leaves_without_a_word(frontend: Frontend) -> None:
     process = frontend.start(fail="exit")
     frontend.greet()
     frontend.add("r")
-    assert process.wait(10) == 1
+    assert process.wait(PATIENCE_S) == 1
     assert not frontend.output.poll(0)
 
 
@@ -192,7 +193,7 @@ def test_disconnect_leaves_the_process(frontend: Frontend) -> None:
     assert process.poll() is None
     monitor.close()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_garbage_is_sent_once(frontend: Frontend) -> None:
