@@ -16,7 +16,7 @@ EVERYTHING = sorted(
     for package in ("domain", "application", "adapters")
     for path in (ROOT / package).rglob("*.py")
 )
-HEAVY = {"vllm", "torch", "transformers", "huggingface_hub", "numpy"}
+HEAVY = {"vllm", "torch", "transformers", "huggingface_hub", "numpy", "fastokens"}
 """Each takes tens of megabytes, and a tenth of a second at least."""
 
 COUNTING = """
@@ -36,6 +36,14 @@ from adapters.outbound.hf_tokenizer.unread import leave_unread
 from adapters.outbound.jinja_chat.bare_tokenizer import bare_tokenizer
 leave_unread()
 bare_tokenizer("{{ messages }}", bos_token="<s>", eos_token="</s>")
+"""
+
+BUILDING = """
+import sys
+from adapters.outbound.mock_engine.scripted import ScriptedEngine
+from tests.http.serving import application
+application(ScriptedEngine([]))
+print("litestar.plugins.pydantic" in sys.modules)
 """
 
 SETTLING = """
@@ -102,6 +110,10 @@ def test_a_tokenizer_takes_few_modules_and_few_files(loading: str, tmp_path: Pat
 
     assert modules <= 1300
     assert 0 < files_read <= 200
+
+
+def test_an_application_is_built_without_what_is_for_pydantic() -> None:
+    assert said(BUILDING) == ["False"]
 
 
 def test_what_is_made_before_serving_is_set_aside_and_what_is_made_later_is_collected() -> None:
