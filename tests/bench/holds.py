@@ -1,7 +1,8 @@
 """Northbound with a probe in its event loop: `python -m tests.bench.holds FILE serve …`. How long is it held at a time?
 
 A timer is set again each time it comes. The time since then nobody else in the loop had: there was work that does not
-give way, or a thread that kept the interpreter. Time for which the loop's thread lacked a processor does not count.
+give way, or a thread that kept the interpreter. Time for which the loop's thread lacked a processor does not count, nor
+does any in which the whole process had none.
 """
 
 import asyncio
@@ -40,11 +41,11 @@ class Probe:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _begin(self) -> None:
-        self._since = self._clock()
+        self._since, self._cpu = self._clock(), time.process_time()
         self._loop.call_later(INTERVAL_S, self._tick)
 
     def _tick(self) -> None:
-        held = self._clock() - self._since
+        held = min(self._clock() - self._since, time.process_time() - self._cpu)
         if held >= NOTED_S:
             self._holds.write(f"{1000 * held:.1f} {self._seen}\n")
         self._seen = ""
