@@ -1,6 +1,7 @@
 """Work that takes so long that others would notice, done beside the event loop."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -20,7 +21,7 @@ CELL = 8
 async def aside(characters: int, work: Callable[[], T]) -> T:
     """What `work` on a text of that length, or on what takes as long, gives; long ones in a thread, which a
     cancellation does not stop."""
-    return work() if characters <= SHORT else await asyncio.to_thread(work)
+    return work() if characters <= SHORT else await asyncio.get_running_loop().run_in_executor(_SOME, work)
 
 
 async def one_by_one(characters: int, work: Callable[[], T]) -> T:
@@ -35,3 +36,5 @@ def begun_aside(work: Callable[[], T]) -> "asyncio.Future[T]":
 
 
 _ONE: Final = ThreadPoolExecutor(1)
+_SOME: Final = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2))
+"""Were there more threads than processors, one could lose its own while it has the interpreter, and the loop wait."""
