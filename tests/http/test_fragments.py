@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adapters.inbound.http.openai.fragments import Kept, TokenDisplay, make_fragment
+from adapters.inbound.http.openai.fragments import LARGEST_ID, Kept, KeptById, TokenDisplay, make_fragment
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from tests.http.answers import answer
 from tests.http.serving import CHAT, COMPLETIONS, application, post, question
@@ -57,6 +57,23 @@ def test_what_is_kept_is_bounded() -> None:
     ]
     assert made == list(range(100))
     assert len(kept) <= 10
+
+
+def test_what_is_kept_of_ids_is_bounded() -> None:
+    made: list[int] = []
+
+    def make(token_id: int) -> bytes:
+        made.append(token_id)
+        return b"%d" % token_id
+
+    kept = KeptById(make, most=10)
+    row = [*range(100), *range(95, 100), 5, -1, -2, LARGEST_ID, -1]
+
+    assert kept.of(row) == [b"%d" % token_id for token_id in row]
+    assert made == [*range(100), 5, -1, -2, LARGEST_ID, -1]
+    made.clear()
+    assert [kept.of([5, 5]), kept.of([5, -1]), kept.of([])] == [[b"5", b"5"], [b"5", b"-1"], []]
+    assert made == [-1]
 
 
 def test_a_number_goes_into_each_format() -> None:

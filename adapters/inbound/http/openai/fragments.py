@@ -15,6 +15,9 @@ encode = msgspec.json.Encoder().encode
 MOST_FRAGMENTS = 1 << 16
 """Fragments kept of each kind and display; a larger vocabulary is rarely seen whole."""
 
+LARGEST_ID = 1 << 20
+"""Of tokens whose fragments are kept; no vocabulary is as large."""
+
 Key = TypeVar("Key")
 Made = TypeVar("Made")
 
@@ -65,6 +68,42 @@ class Kept(dict[Key, Made]):
         return made
 
 
+class KeptById:
+    """The same of token ids, many at a time, in a list: to find one of a whole vocabulary in a dict takes three times
+    as many looks into memory that nobody has looked at lately."""
+
+    def __init__(self, make: Callable[[int], bytes], most: int = MOST_FRAGMENTS) -> None:
+        self._make = make
+        self._most = most
+        self._kept: list[bytes | None] = []
+        self._count = 0
+
+    def of(self, token_ids: Sequence[int]) -> list[bytes]:
+        try:
+            found = list(map(self._kept.__getitem__, token_ids))
+        except IndexError:
+            pass
+        else:
+            if None not in found and min(token_ids, default=0) >= 0:
+                return found  # type: ignore[return-value]  # none of them is None
+        return list(map(self._one, token_ids))
+
+    def _one(self, token_id: int) -> bytes:
+        if not 0 <= token_id < LARGEST_ID:
+            return self._make(token_id)
+        kept = self._kept
+        if token_id >= len(kept):
+            kept += [None] * (token_id + 1 - len(kept))
+        made = kept[token_id]
+        if made is None:
+            if self._count >= self._most:
+                kept[:] = [None] * len(kept)
+                self._count = 0
+            made = kept[token_id] = self._make(token_id)
+            self._count += 1
+        return made
+
+
 class TokenDisplay:
     """How tokens are shown in logprobs: by text, or by id. There is one of each per server."""
 
@@ -72,8 +111,8 @@ class TokenDisplay:
         self.piece_of = piece_of
         self.shows_token_ids = show_token_ids
         self._fragments = Kept(self._make)
-        self._entries = Kept[int, bytes](lambda token_id: self._make(token_id).entry)
-        self._as_alternatives = Kept[int, bytes](lambda token_id: self._make(token_id).as_alternative)
+        self._entries = KeptById(lambda token_id: self._make(token_id).entry)
+        self._as_alternatives = KeptById(lambda token_id: self._make(token_id).as_alternative)
         self._in_context = Kept(self._make_in_context)
 
     def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
@@ -93,13 +132,13 @@ class TokenDisplay:
     def entries(self, row: Sequence[int], context: bytes, hides_special: bool) -> list[bytes]:
         """`Fragment.entry` of each token of a row."""
         if not context or self.shows_token_ids:
-            return list(map(self._entries.__getitem__, row))
+            return self._entries.of(row)
         return [self.alternative(token_id, context, hides_special).entry for token_id in row]
 
     def as_alternatives(self, row: Sequence[int], context: bytes, hides_special: bool) -> list[bytes]:
         """`Fragment.as_alternative` of each token of a row."""
         if not context or self.shows_token_ids:
-            return list(map(self._as_alternatives.__getitem__, row))
+            return self._as_alternatives.of(row)
         return [self.alternative(token_id, context, hides_special).as_alternative for token_id in row]
 
     def _make(self, token_id: int) -> Fragment:
