@@ -71,8 +71,9 @@ def test_what_is_kept_of_ids_is_bounded() -> None:
 
     assert kept.of(row) == [b"%d" % token_id for token_id in row]
     assert made == [*range(100), 5, -1, -2, LARGEST_ID, -1]
+    assert kept.of([99, 5]) == [b"99", b"5"]
     made.clear()
-    assert [kept.of([5, 5]), kept.of([5, -1]), kept.of([])] == [[b"5", b"5"], [b"5", b"-1"], []]
+    assert [kept.of([5, 99]), kept.of([5, -1]), kept.of([])] == [[b"5", b"99"], [b"5", b"-1"], []]
     assert made == [-1]
 
 
