@@ -99,6 +99,10 @@ class Detokenizer(TokenReader):
 
     def feed(self, delta: TokenDelta) -> TextDelta:
         token_ids = delta.token_ids
+        if len(token_ids) == 1 and delta.finish_reason is None and not (self._scanner or self._reader.held):
+            piece = self._piece_of(token_ids[0])
+            if piece.text is not None and not piece.is_special and not self._texts.held:
+                return self._feed_whole(piece.text, delta)
         pieces = [self._piece_of(token_id) for token_id in token_ids]
         shown = [not (self._hides_special and piece.is_special) for piece in pieces]
         if pieces and delta.finish_reason is FinishReason.STOP and not self._include_stop:
@@ -125,6 +129,15 @@ class Detokenizer(TokenReader):
             scored = self._score(columns, token_ids, pieces, shown, completes)
         self._seen += len(token_ids)
         return TextDelta(text, token_ids, scored, finish_reason, stop_reason)
+
+    def _feed_whole(self, text: str, delta: TokenDelta) -> TextDelta:
+        """A step as most are: one token, which neither completes nor begins a character, with nothing around it."""
+        scored = None
+        if delta.logprobs is not None:
+            scored = ScoredTokens(delta.token_ids, [text], [self._offset], [b""], delta.logprobs, self._hides_special)
+            self._offset += len(text)
+        self._seen += 1
+        return TextDelta(text, delta.token_ids, scored)
 
     def _show(self, pieces: list[TokenPiece], shown: list[bool]) -> tuple[str, int]:
         """The text that is safe to show, and how many tokens are part of the answer."""
@@ -156,10 +169,6 @@ class Detokenizer(TokenReader):
     ) -> ScoredTokens:
         """A last token carries the character that stays incomplete before its own text, even where the text hides
         the token: the one that began it may have gone out already, and the rows read the same either way."""
-        if len(token_ids) == 1 and shown[0] and not self._texts.held and (text := pieces[0].text) is not None:
-            offset = self._offset  # as in most steps, there is nothing to carry from one to the next
-            self._offset += len(text)
-            return ScoredTokens(token_ids, [text], [offset], [b""], columns, self._hides_special)
         texts: list[str] = []
         offsets: list[int] = []
         contexts: list[bytes] = []

@@ -56,6 +56,12 @@ def shown(deltas: list[TextDelta]) -> tuple[str, list[str], list[int]]:
 
 
 class TestText:
+    def test_a_whole_token_breaks_a_character_without_scores_as_with_them(self) -> None:
+        steps = [step(byte_tokens("🎉")[0]), step(H), step(I, finish=LENGTH)]
+        unscored = [TokenDelta(delta.token_ids, finish_reason=delta.finish_reason) for delta in steps]
+
+        assert [delta.text for delta in run(*unscored)] == [delta.text for delta in run(*steps)] == ["", "\ufffdh", "i"]
+
     def test_tokens_read_one_after_another(self) -> None:
         deltas = run(step(H), step(I, WORD), step(EXCLAMATION, finish=LENGTH))
 

@@ -16,6 +16,8 @@ def encode_numbers(logprobs: Sequence[float]) -> list[bytes]:
     """Each logprob as JSON, none of them null: what has no JSON, or is too low, is clamped first."""
     if not logprobs:
         return []
+    if len(logprobs) == 1 and LOWEST_LOGPROB < logprobs[0] <= 0:
+        return [encode(logprobs[0])]
     numbers = encode(logprobs)
     if b"null" in numbers or min(logprobs) < LOWEST_LOGPROB:
         numbers = encode(clamp(logprobs))

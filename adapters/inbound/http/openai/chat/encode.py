@@ -117,6 +117,11 @@ class ChatChunks:
         self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
         self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
+        self._usual: list[bytes] | None = None
+        """Formats of what is in between, of text and rows; None where more is shown than those."""
+        if not (answer.return_token_ids or choices.usage_shown.so_far):
+            end = b'%b},"logprobs":%b,"finish_reason":null,"token_ids":null}]}\n\n'
+            self._usual = [start.replace(b"%", b"%%") + end for start in self._starts]
 
     def opening(self) -> bytes:
         prompt = b',"prompt_token_ids":%b,"prompt_text":%b' % (
@@ -133,14 +138,18 @@ class ChatChunks:
         self._completion_tokens[index] += len(delta.token_ids)
         if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
             return b""
+        rows = b"null"
         if logprobs:
             logprobs.add(delta.scored)
+            rows = logprobs.take()
+        if self._usual and finish_reason is None:
+            return self._usual[index] % (encode(delta.text), rows)
         return b"".join(
             (
                 self._starts[index],
                 encode(delta.text),
                 b'},"logprobs":',
-                logprobs.take() if logprobs else b"null",
+                rows,
                 b',"finish_reason":',
                 encode(finish_reason),
                 b"" if finish_reason is None else b',"stop_reason":' + encode(delta.stop_reason),

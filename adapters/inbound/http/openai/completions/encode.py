@@ -149,6 +149,12 @@ class CompletionChunks:
         self._unseen = set(range(len(self._encoders)))
         self._head = chunk_head(answer, "text_completion")
         self._starts = [self._head + b'{"index":%d,"text":' % encoder.index for encoder in self._encoders]
+        self._usual: list[bytes] | None = None
+        """Formats of what is in between, of text and rows; None where more is shown than those."""
+        if not (answer.return_token_ids or choices.usage_shown.so_far):
+            nulls = b'"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null'
+            end = b'%b,"logprobs":%b,' + nulls + b"}]}\n\n"
+            self._usual = [start.replace(b"%", b"%%") + end for start in self._starts]
 
     def opening(self) -> bytes:
         return b""
@@ -158,12 +164,15 @@ class CompletionChunks:
         encoder.count(delta)
         if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
             return b""
+        text, rows = encode(encoder.add(delta)), encoder.logprobs_json() or b"null"
+        if self._usual and delta.finish_reason is None and index not in self._unseen:
+            return self._usual[index] % (text, rows)
         return b"".join(
             (
                 self._starts[index],
-                encode(encoder.add(delta)),
+                text,
                 b',"logprobs":',
-                encoder.logprobs_json() or b"null",
+                rows,
                 b',"finish_reason":',
                 encode(delta.finish_reason),
                 b',"stop_reason":',
