@@ -97,24 +97,18 @@ class CompletionLogprobs:
             values = numbers[start : start + shown]
             row = _each_once(columns.token_ids[start : start + shown], values)
             self._numbers.append(values[0])
-            others = self._display.as_alternatives(row[1:], context, scored.hides_special)
-            self._tops.append(_object([token.at_position, *others], values))
+            forms = self._display.as_alternatives(row, context, scored.hides_special)
+            forms[0] = token.at_position
+            self._tops.append(_object(forms, values))
         self._offsets += scored.offsets
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
-        json = b"".join(
-            (
-                b'{"text_offset":',
-                encode(self._offsets),
-                b',"token_logprobs":[',
-                b",".join(self._numbers),
-                b'],"tokens":[',
-                b",".join(self._tokens),
-                b'],"top_logprobs":[',
-                b",".join(self._tops),
-                b"]}",
-            )
+        json = b'{"text_offset":%b,"token_logprobs":[%b],"tokens":[%b],"top_logprobs":[%b]}' % (
+            encode(self._offsets),
+            b",".join(self._numbers),
+            b",".join(self._tokens),
+            b",".join(self._tops),
         )
         self._clear()
         return json
