@@ -15,6 +15,7 @@ from token_cost import unpack
 from tests.bench import vllm_rs
 from tests.bench.frontends import Command, Engine, Frontend, fastapi, northbound, rust
 from tests.bench.measure import in_turns, own_client
+from tests.bench.plot import svg
 from tests.bench.report import Report, started
 from tests.bench.workloads import Sizes, workloads
 from tests.fakes.tokenizers import write_model_folder
@@ -39,6 +40,7 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{size.name.replace('_', '-')}", type=int, default=size.default)
     parser.add_argument("--holds", action="store_true", help="watch the event loop, which takes 3 us per token or so")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there, too")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw CPU per token there")
     given = parser.parse_args()
     if given.model is None and (given.rust or given.fastapi):
         parser.error("--rust and --fastapi need a --model")
@@ -101,8 +103,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="northbound-bench-") as folder:
         report = run(given, Path(folder))
     print(report.as_text())
+    measured = msgspec.to_builtins(report.as_json())
     if given.json:
-        given.json.write_text(json.dumps(msgspec.to_builtins(report.as_json()), indent=1) + "\n")
+        given.json.write_text(json.dumps(measured, indent=1) + "\n")
+    if given.svg:
+        given.svg.write_text(svg(measured))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.bench.frontends import ROOT
 from tests.bench.load import Answer, summary
 from tests.bench.measure import Run, medians
+from tests.bench.plot import svg
 
 WORKLOADS = ["chat", "completions-5-ids", "short", "beside-scored-prompt", "beside-large-prompts"]
 SIZES = "--streams 4 --requests 2 --prompt 8 --answer 16 --scored-prompt 40 --long-prompt 80 --step-ms 2 --repeats 2"
@@ -111,3 +113,25 @@ def test_medians_pass_over_what_is_missing() -> None:
     assert middle["cpu_us_per_token"] == 20.0
     assert middle["failures"] == 7
     assert middle["ttft_ms_p50"] is None
+
+
+def test_the_picture_has_a_bar_for_each_frontend_and_its_figure() -> None:
+    costs = {"chat": {"ours": 20.4, "its": 40.0, "third": 400.0}, "short": {"ours": 80.0, "its": 100.0}}
+    drawn = svg(
+        {
+            "idle": dict.fromkeys(["ours", "its", "third"]),
+            "workloads": {
+                workload: {name: {"medians": {"cpu_us_per_token": cost}} for name, cost in by_name.items()}
+                for workload, by_name in costs.items()
+            },
+        }
+    )
+
+    picture = ElementTree.fromstring(drawn)  # noqa: S314 - it is our own
+    shapes = list(picture.iter("{http://www.w3.org/2000/svg}rect"))
+    lengths = [
+        float(shape.attrib["width"]) for shape in shapes if shape.attrib.get("x") == "150" and shape.attrib["y"] != "10"
+    ]
+    assert lengths == pytest.approx([112.2, 220, 550, 440, 550])
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["ours", "its", "third", "CPU us per token", "chat", "20", "40", "400", "short", "80", "100"]
