@@ -111,6 +111,13 @@ class HttpProtocol(HttpToolsProtocol):
         with_departure(cycle.scope, self._departure)  # type: ignore[arg-type]  # likewise
         super()._start_asgi_task(cycle, app)
 
+    def on_response_complete(self) -> None:
+        if self._running is not None:
+            self._running.scope[
+                "extensions"
+            ] = {}  # which hold it: a ring, that only a collection of garbage would find
+        super().on_response_complete()
+
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._outlet is not None:

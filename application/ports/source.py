@@ -27,7 +27,9 @@ class Source(Protocol[T_co]):
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more is wanted, which ends it for whoever reads. May be called again."""
+        """Nothing more is wanted, which ends it for whoever reads. May be called again.
+
+        It forgets who listens: a listener mostly holds its source, and only a collection of garbage finds a ring."""
 
     def __aiter__(self) -> Self:
         return self

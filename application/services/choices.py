@@ -106,7 +106,8 @@ class Choices(Source[Arrival]):
         self._closed = True
         for generation in self._generations:
             generation.close()
-        self._on_ready()
+        on_ready, self._on_ready = self._on_ready, nobody
+        on_ready()
 
     def _next_of_several(self) -> Arrival | None:
         """Of each that has something, in its turn."""

@@ -171,6 +171,7 @@ class TextGeneration(Source[TextDelta]):
             self._ended = True
             self._metrics.request_ended(reason, self.usage)
             self.on_end()
+            self.on_end = _nothing
         self._tokens.close()
 
 

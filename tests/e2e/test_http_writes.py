@@ -1,11 +1,12 @@
 """How streamed answers are written: what comes in one step, in one piece."""
 
 import asyncio
+import gc
 
-from adapters.outbound.mock_engine.scripted import ScriptedEngine
+from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from domain.generation import TokenDelta
 from tests.e2e.serving import Connection, listening
-from tests.http.serving import COMPLETIONS, application, question
+from tests.http.serving import CHAT, COMPLETIONS, application, question
 
 H, NEXT = TokenDelta([104]), TokenDelta([105])
 
@@ -32,3 +33,27 @@ async def test_choices_that_come_in_one_step_are_one_write() -> None:
 
     assert (before.count(b'"text":"h"'), after.count(b'"text":"i"')) == (3, 3)
     assert after.endswith(b"data: [DONE]\n\n")
+
+
+async def test_requests_that_are_over_leave_no_garbage() -> None:
+    """A collection would have to look for it through all there is, and everybody would wait for it."""
+    app = application(ScriptedEngine(steps(*[104] * 20)))
+
+    async def ask(connection: Connection, count: int) -> None:
+        for index in range(count):
+            await connection.post(CHAT, question(CHAT, stream=index % 2 == 0, n=1 + index % 3, temperature=1.0))
+            await connection.read_until(b"[DONE]\n\n\r\n0\r\n\r\n" if index % 2 == 0 else b'"metrics":null}')
+
+    async with listening(app) as address:
+        connection = await Connection.open(address)
+        await ask(connection, 6)
+        gc.collect()
+        gc.disable()
+        try:
+            await ask(connection, 60)
+            left = gc.collect()
+        finally:
+            gc.enable()
+        await connection.close()
+
+    assert left < 60

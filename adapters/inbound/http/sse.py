@@ -109,7 +109,10 @@ class EventStream:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if outlet := outlet_of(scope):
-                await _Forwarding(self._source, outlet).over
+                try:
+                    await _Forwarding(self._source, outlet).over
+                finally:
+                    outlet.listen(nobody)
                 outlet.flush()
             else:
                 async for frames in self._source:

@@ -42,10 +42,11 @@ class LlamaCppStream(TokenStream):
         raise outcome
 
     def close(self) -> None:
+        on_ready, self._on_ready = self._on_ready, nobody
         if self._ended:
             return
         self._ended = True
         self._outcomes.clear()
         if not self._is_complete:
             self._abort()
-        self._on_ready()
+        on_ready()

@@ -136,6 +136,7 @@ class MockStream(TokenStream):
         if not self._ended:
             self._engine.aborts += 1
             self.end()
+        self._on_ready = nobody
 
     def end(self, failure: EngineUnavailable | None = None) -> None:
         """Nothing more comes; whoever waits is told so, with `failure` if there is one."""

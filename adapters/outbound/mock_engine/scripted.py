@@ -177,6 +177,7 @@ class ScriptedStream(TokenStream):
     def close(self) -> None:
         if not self._ended:
             self._end(aborted=True)
+        self._on_ready = nobody
 
     def fail(self, failure: EngineFailure) -> None:
         """Raise `failure` to whoever reads next, or waits."""

@@ -55,8 +55,9 @@ class EngineTokenStream(TokenStream):
         was_ended, self._ended = self._ended, True
         self._deltas.clear()
         self._on_close(self._internal_id)
+        on_ready, self._on_ready = self._on_ready, nobody
         if not was_ended:
-            self._on_ready()
+            on_ready()
 
     def _next(self) -> TokenDelta:
         deltas = self._deltas

@@ -78,6 +78,7 @@ class AnswerFrames(Source[bytes]):
     def close(self) -> None:
         self._large = None
         self._choices.close()
+        self._on_ready = nobody
 
     def _with_scores(self, index: int, delta: TextDelta) -> bytes | None:
         """The chunk; None while it is being encoded."""
