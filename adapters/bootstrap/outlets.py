@@ -50,6 +50,11 @@ class ResponseOutlet(Outlet):
         self._parts.append(body)
         self._size += len(body)
 
+    def rest(self) -> bytes:
+        rest, self._parts = self._parts, []
+        self._size = 0
+        return b"".join(rest)
+
     def flush(self) -> None:
         cycle, body = self._cycle, b"".join(self._parts)
         was_full, self._size = self._size > ENOUGH, 0

@@ -43,7 +43,8 @@ class SmallOutlet(Outlet):
         self.written.append(body)
         self.room -= 1
 
-    def flush(self) -> None: ...
+    def rest(self) -> bytes:
+        return b"rest"
 
     def listen(self, on_writable: OnReady) -> None:
         self._on_writable = on_writable
@@ -77,4 +78,5 @@ async def test_no_more_is_taken_than_there_is_room_for() -> None:
     assert taken == [3, 6, 9]
     assert b"".join(outlet.written) == b"12345678910"
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert (sent[-1]["body"], sent[-1]["more_body"]) == (b"rest", False)  # type: ignore[typeddict-item]
     assert numbers.is_closed

@@ -76,8 +76,8 @@ class Outlet(Protocol):
         """The next part of the response's body, after the response has started. Not empty. It goes out with others
         that come before the event loop turns to anything else."""
 
-    def flush(self) -> None:
-        """It goes out now."""
+    def rest(self) -> bytes:
+        """What has not gone out yet, for whoever ends the body to send: it is written no more."""
 
     def listen(self, on_writable: OnReady) -> None:
         """Call this when it is no longer full."""
@@ -108,16 +108,16 @@ class EventStream:
         departure.listen(self._source.close)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            rest = b""
             if outlet := outlet_of(scope):
                 try:
-                    await _Forwarding(self._source, outlet).over
+                    rest = await _Forwarding(self._source, outlet).rest
                 finally:
                     outlet.listen(nobody)
-                outlet.flush()
             else:
                 async for frames in self._source:
                     await send({"type": "http.response.body", "body": frames, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send({"type": "http.response.body", "body": rest, "more_body": False})
         finally:
             departure.forget()
             self._source.close()
@@ -130,21 +130,22 @@ class _Forwarding:
         self._source = source
         self._outlet = outlet
         self._is_under_way = False
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.rest: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """At the end of the source, what is to go out with the end of the response."""
         source.listen(self._forward)
         outlet.listen(self._forward)
         self._forward()
 
     def _forward(self) -> None:
-        if self._is_under_way or self.over.done():
+        if self._is_under_way or self.rest.done():
             return
         self._is_under_way = True  # what is taken may close the source, which calls back
         try:
             while not self._outlet.is_full and (frames := self._source.take()) is not None:
                 self._outlet.write(frames)
         except StopAsyncIteration:
-            self.over.set_result(None)
+            self.rest.set_result(self._outlet.rest())
         except Exception as failure:
-            self.over.set_exception(failure)
+            self.rest.set_exception(failure)
         finally:
             self._is_under_way = False
