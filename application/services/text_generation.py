@@ -56,6 +56,7 @@ class TextGeneration(Source[TextDelta]):
         self._first: TokenDelta | None = None
         self._gathered: list[TextDelta] = []
         """Fewer tokens than are shown at a time."""
+        self._gathered_tokens = 0
         self._failure: EngineFailure | RequestError | None = None
         self._ended = False
         self._completion_tokens = 0
@@ -113,7 +114,7 @@ class TextGeneration(Source[TextDelta]):
     def _gather(self) -> TextDelta | None:
         """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
         gathered = self._gathered
-        while sum(len(delta.token_ids) for delta in gathered) < self._interval and not self._ended:
+        while self._gathered_tokens < self._interval and not self._ended:
             try:
                 tokens = self._next_tokens()
                 if tokens is None:
@@ -123,7 +124,9 @@ class TextGeneration(Source[TextDelta]):
                 if not gathered:
                     raise
                 self._failure = failure
-        self._gathered = []
+            else:
+                self._gathered_tokens += len(gathered[-1].token_ids)
+        self._gathered, self._gathered_tokens = [], 0
         return joined(gathered)
 
     def _show(self, tokens: TokenDelta) -> TextDelta:

@@ -54,6 +54,7 @@ class KeptAlive(Source[bytes]):
     def close(self) -> None:
         self._timer.cancel()
         self._source.close()
+        self._on_ready = nobody
 
     def _look(self) -> None:
         """One timer a stream, however many frames: it looks again when the last of them will have been long ago."""
