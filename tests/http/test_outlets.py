@@ -1,11 +1,13 @@
 """Streams over a server that lets them write without waiting."""
 
 import asyncio
+from itertools import pairwise
 
 from litestar.types import Message
 
-from adapters.inbound.http.sse import EventStream, Outlet, SilenceLimit, with_outlet
+from adapters.inbound.http.sse import EventStream, KeptAlive, Outlet, SilenceLimit, with_outlet
 from application.ports.source import OnReady, Source, nobody
+from tests.patience import PATIENCE_S
 
 
 class Numbers(Source[bytes]):
@@ -80,3 +82,21 @@ async def test_no_more_is_taken_than_there_is_room_for() -> None:
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
     assert (sent[-1]["body"], sent[-1]["more_body"]) == (b"rest", False)  # type: ignore[typeddict-item]
     assert numbers.is_closed
+
+
+async def test_a_silence_that_nobody_can_be_told_of_is_looked_at_once_an_interval() -> None:
+    """While the client is behind, nothing is taken."""
+    told: list[float] = []
+    enough = asyncio.Event()
+
+    def tell() -> None:
+        told.append(asyncio.get_running_loop().time())
+        if len(told) == 5:
+            enough.set()
+
+    kept = KeptAlive(Numbers(), 0.02)
+    kept.listen(tell)
+    await asyncio.wait_for(enough.wait(), PATIENCE_S)
+    kept.close()
+
+    assert all(later - earlier > 0.01 for earlier, later in pairwise(told))

@@ -61,8 +61,8 @@ class KeptAlive(Source[bytes]):
         until = self._last + self._silence_s
         if until <= self._loop.time():
             self._is_silent = True
-            until += self._silence_s
             self._on_ready()
+            until = self._loop.time() + self._silence_s  # a client that is behind may not have been sent anything
         self._timer = self._loop.call_at(until, self._look)
 
 

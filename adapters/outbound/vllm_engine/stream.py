@@ -61,9 +61,12 @@ class EngineTokenStream(TokenStream):
 
     def _next(self) -> TokenDelta:
         deltas = self._deltas
-        if len(deltas) == 1 or len({delta.logprobs.width for delta in deltas if delta.logprobs is not None}) > 1:
+        if len(deltas) == 1:
+            return deltas.pop()
+        taken = deltas[:MOST_MERGED]
+        if len({delta.logprobs.width for delta in taken if delta.logprobs is not None}) > 1:
             return deltas.pop(0)
-        taken, self._deltas = deltas[:MOST_MERGED], deltas[MOST_MERGED:]
+        self._deltas = deltas[MOST_MERGED:]
         return merged(taken)
 
 

@@ -113,7 +113,6 @@ class ChatChunks:
         self._choices = choices
         self._answer = answer
         self._logprobs = [rows.logprobs() for _ in range(count)]
-        self._completion_tokens = [0] * count
         self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
         self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
@@ -135,7 +134,6 @@ class ChatChunks:
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
         logprobs, finish_reason, returns_ids = self._logprobs[index], delta.finish_reason, self._answer.return_token_ids
-        self._completion_tokens[index] += len(delta.token_ids)
         if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
             return b""
         rows = b"null"
@@ -156,7 +154,7 @@ class ChatChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if returns_ids else None),
                 b"}]",
-                self._usage(self._completion_tokens[index]),
+                self._usage(self._choices.generations[index].usage.completion_tokens),
                 b"" if finish_reason is None or self._choices.usage_shown.at_end else fingerprint_json(self._answer),
                 b"}\n\n",
             )

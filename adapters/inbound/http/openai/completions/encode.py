@@ -22,7 +22,7 @@ from adapters.inbound.http.openai.logprobs import CompletionLogprobs
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
-from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
+from domain.generation import FinishReason, StopReason, TextDelta
 
 
 class CompletionChoice(Struct, kw_only=True):
@@ -66,15 +66,6 @@ class ChoiceEncoder:
         self._rows = rows
         self._logprobs = None if rows.alternatives is None else CompletionLogprobs(rows.display)
         self._echoed = False
-        self._completion_tokens = 0
-
-    @property
-    def usage(self) -> TokenUsage:
-        """Of what was encoded: the generation may be ahead of it."""
-        return TokenUsage(len(self.generation.prompt.token_ids), self._completion_tokens)
-
-    def count(self, delta: TextDelta) -> None:
-        self._completion_tokens += len(delta.token_ids)
 
     def add(self, delta: TextDelta) -> str:
         """Take in the rows of a delta; gives the text to show, with the prompt before the first."""
@@ -161,7 +152,6 @@ class CompletionChunks:
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
         encoder, answer, shown = self._encoders[index], self._answer, self._choices.usage_shown
-        encoder.count(delta)
         if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
             return b""
         text, rows = encode(encoder.add(delta)), encoder.logprobs_json() or b"null"
@@ -182,7 +172,7 @@ class CompletionChunks:
                 b',"token_ids":',
                 ids_json(delta.token_ids if answer.return_token_ids else None),
                 b"}]",
-                b"," + stream_usage(encoder.usage) + b"}" if shown.so_far else b"",
+                b"," + stream_usage(encoder.generation.usage) + b"}" if shown.so_far else b"",
                 b"" if delta.finish_reason is None or shown.at_end else fingerprint_json(answer),
                 b"}\n\n",
             )
