@@ -133,7 +133,10 @@ class HttpProtocol(HttpToolsProtocol):
             self._departure.tell()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - there is nothing more to say
-        """In the envelope of every other error."""
+        """In the envelope of every other error; behind a response that is under way, it would be taken for part of it."""
+        if self._running and self._running.response_started and not self._running.response_complete:
+            self.transport.close()
+            return
         _, content = describe(NotHttp())
         head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n"
         self.transport.write(f"{head}connection: close\r\n\r\n".encode() + content)

@@ -1,5 +1,6 @@
 """One running choice: an engine's tokens, read as text."""
 
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -48,6 +49,8 @@ class TextGeneration(Source[TextDelta]):
         """How well its drafts were guessed, once it has ended, where the engine tells."""
         self._prompt_only = prompt_only
         self._aborted = False
+        self._unread: deque[TokenDelta | EngineFailure | RequestError] = deque()
+        """What had come when it was aborted."""
         self._tokens = tokens
         self._reader = reader
         self._metrics = metrics
@@ -103,7 +106,15 @@ class TextGeneration(Source[TextDelta]):
         return None if tokens is None else self._show(tokens)
 
     def abort(self) -> None:
-        """Have it end here, for whoever reads it: in an abort, with what came before."""
+        """Have it end here, for whoever reads it: in an abort, with what came before, unless that is its end."""
+        try:
+            while (tokens := self._tokens.take()) is not None:
+                self._unread.append(tokens)
+        except StopAsyncIteration:
+            return  # it has ended by itself
+        except (EngineFailure, RequestError) as failure:
+            self._unread.append(failure)
+            return
         self._aborted = True
         self._tokens.close()
 
@@ -138,7 +149,7 @@ class TextGeneration(Source[TextDelta]):
 
     def _next_tokens(self) -> TokenDelta | None:
         try:
-            tokens = self._tokens.take()
+            tokens = self._next_unread() if self._unread else self._tokens.take()
         except StopAsyncIteration:
             if self._aborted:
                 tokens = TokenDelta([], finish_reason=FinishReason.ABORT)
@@ -156,6 +167,12 @@ class TextGeneration(Source[TextDelta]):
         self.speculation = tokens.speculation or self.speculation
         self._last_output_at = tokens.produced_at or self._last_output_at
         return tokens if self._has_begun else self._begin(tokens)
+
+    def _next_unread(self) -> TokenDelta:
+        unread = self._unread.popleft()
+        if isinstance(unread, TokenDelta):
+            return unread
+        raise unread
 
     def _begin(self, first: TokenDelta) -> TokenDelta:
         self._has_begun = True

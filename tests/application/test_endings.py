@@ -9,7 +9,7 @@ from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from application.ports.engine import EngineDead, EngineUnavailable, TokenStream
 from application.ports.source import OnReady
 from domain.errors import EngineFailure, RequestError
-from domain.generation import GenerationRequest, TokenDelta, TokenUsage
+from domain.generation import FinishReason, GenerationRequest, TokenDelta, TokenUsage
 from tests.application.serving import CONTEXT, completion, read, serve, services
 from tests.fakes.metrics import RememberedMetrics
 
@@ -188,6 +188,46 @@ class TestEngineFailure:
             await complete_text(completion("ab"))
 
         assert metrics.ended == [("error", TokenUsage(2, 0))]
+
+
+class TestAborted:
+    """By its id, while its client is behind."""
+
+    async def test_what_came_before_is_read_first(self) -> None:
+        served = serve([*steps(*b"hi")[:1], TokenDelta([105]), asyncio.Event()])
+        generation = await served(completion("ab"))
+
+        generation.abort()
+
+        assert [(delta.text, delta.finish_reason) for delta in await read(generation)] == [
+            ("h", None),
+            ("i", None),
+            ("", FinishReason.ABORT),
+        ]
+        assert served.engine.aborted == ["r-0"]
+
+    async def test_one_that_has_ended_meanwhile_ends_as_it_did(self) -> None:
+        served = serve(steps(*b"hi"))
+        generation = await served(completion("ab"))
+
+        generation.abort()
+
+        assert [(delta.text, delta.finish_reason) for delta in await read(generation)] == [
+            ("h", None),
+            ("i", FinishReason.LENGTH),
+        ]
+        assert served.engine.aborted == []
+
+    async def test_one_that_has_failed_meanwhile_fails(self) -> None:
+        served = serve([TokenDelta([104]), TokenDelta([105]), EngineFailure("lost")])
+        generation = await served(completion("ab"))
+
+        generation.abort()
+
+        assert [(await anext(generation)).text for _ in range(2)] == ["h", "i"]
+        with pytest.raises(EngineFailure, match="lost"):
+            await anext(generation)
+        assert served.metrics.reasons == ["error"]
 
 
 class SilentEngine(ScriptedEngine):

@@ -222,3 +222,13 @@ async def test_with_another_request_sent_meanwhile(
             assert b"data: {" in await connection.read_until(b"\n\n")
         leave(connection)
     assert not caplog.records
+
+
+async def test_that_sends_garbage_behind_its_request_is_cut_off() -> None:
+    """What would answer the garbage must not stand in the answer that is under way."""
+    async with serving(H, asyncio.Event(), H) as (address, _):
+        connection = await Connection.open(address)
+        await connection.post(COMPLETIONS, question(COMPLETIONS, stream=True))
+        await connection.read_until(b"\n\n\r\n")
+        await connection.send(b"\x00garbage\r\n\r\n")
+        assert await connection.read_all() == b""
