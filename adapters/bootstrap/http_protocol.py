@@ -133,7 +133,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._departure.tell()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - there is nothing more to say
-        """In the envelope of every other error; behind a response that is under way, it would be taken for part of it."""
+        """In the envelope of every other error, unless a response is under way, of which it would seem a part."""
         if self._running and self._running.response_started and not self._running.response_complete:
             self.transport.close()
             return

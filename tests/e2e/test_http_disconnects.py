@@ -232,3 +232,4 @@ async def test_that_sends_garbage_behind_its_request_is_cut_off() -> None:
         await connection.read_until(b"\n\n\r\n")
         await connection.send(b"\x00garbage\r\n\r\n")
         assert await connection.read_all() == b""
+        await connection.close()
