@@ -113,9 +113,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         if self._running is not None:
-            self._running.scope[
-                "extensions"
-            ] = {}  # which hold it: a ring, that only a collection of garbage would find
+            # they hold it: a ring, that only a collection of garbage would find
+            self._running.scope["extensions"] = {}
         super().on_response_complete()
 
     def resume_writing(self) -> None:

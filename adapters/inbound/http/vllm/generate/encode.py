@@ -133,7 +133,6 @@ class GenerateChunks:
         self._choices = choices
         self._form = form
         self._logprobs = [form.logprobs() for _ in choices.generations]
-        self._completion_tokens = [0] * len(choices.generations)
         self._returns_prompt = answer.return_token_ids
         self._unseen = set(range(len(choices.generations)))
         self._head = b'data: {"request_id":%b,"usage":' % encode(answer.id)
@@ -143,7 +142,6 @@ class GenerateChunks:
         return b""
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        self._completion_tokens[index] += len(delta.token_ids)
         logprobs, shows_text = self._logprobs[index], self._form.shows_text
         if not delta.token_ids and delta.finish_reason is None and not (shows_text and delta.text):
             return b""
@@ -170,7 +168,8 @@ class GenerateChunks:
         """Of one choice so far."""
         if not self._choices.usage_shown.so_far:
             return b"null"
-        prompt, completion = len(self._choices.generations[0].prompt.token_ids), self._completion_tokens[index]
+        usage = self._choices.generations[index].usage
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         return encode(
             Usage(
                 prompt_tokens=prompt,
