@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from litestar.types import Receive, Scope
 
+from adapters.inbound.http.asgi_extensions import extend, extension_of
 from adapters.inbound.http.errors import ClientGone
 
 T = TypeVar("T")
@@ -46,12 +47,11 @@ _DEPARTURE = "northbound.departure"
 
 def with_departure(scope: Scope, departure: Departure) -> None:
     """The server's word that it tells of the client's leaving without being waited for."""
-    scope["extensions"] = {**(scope.get("extensions") or {}), _DEPARTURE: {"departure": departure}}
+    extend(scope, _DEPARTURE, departure)
 
 
 def departure_of(scope: Scope, receive: Receive) -> Departure:
-    extension = (scope.get("extensions") or {}).get(_DEPARTURE)
-    return cast("Departure", extension["departure"]) if extension else ReceivedDeparture(receive)
+    return cast("Departure | None", extension_of(scope, _DEPARTURE)) or ReceivedDeparture(receive)
 
 
 async def unless_gone(departure: Departure, work: Coroutine[Any, Any, T]) -> T:

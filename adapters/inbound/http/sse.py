@@ -5,6 +5,7 @@ from typing import Protocol, cast
 
 from litestar.types import Receive, Scope, Send
 
+from adapters.inbound.http.asgi_extensions import extend, extension_of
 from adapters.inbound.http.departure import departure_of
 from application.ports.source import OnReady, Source, nobody
 
@@ -89,13 +90,12 @@ _OUTLET = "northbound.outlet"
 
 def with_outlet(scope: Scope, outlet: Outlet) -> None:
     """The server's word that a response to this may be written so."""
-    scope["extensions"] = {**(scope.get("extensions") or {}), _OUTLET: {"outlet": outlet}}
+    extend(scope, _OUTLET, outlet)
 
 
 def outlet_of(scope: Scope) -> Outlet | None:
     """None where the server knows no such thing."""
-    extension = (scope.get("extensions") or {}).get(_OUTLET)
-    return cast("Outlet", extension["outlet"]) if extension else None
+    return cast("Outlet | None", extension_of(scope, _OUTLET))
 
 
 class EventStream:
