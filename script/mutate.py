@@ -207,16 +207,20 @@ def main() -> int:
             check_copy(pristine)
             check_green(chosen, pristine)
             print(f"green without mutations, after {time.monotonic() - start:.0f} s", flush=True)
-            red = 0
+            survivors = []
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 for verdict in pool.map(lambda mutation: try_out(mutation, pristine), chosen):
                     show(verdict)
-                    red += verdict.is_red
+                    if not verdict.is_red:
+                        survivors.append(verdict.mutation.name)
     except Unusable as reason:
         print(f"mutate: {reason}", file=sys.stderr)
         return 2
+    red = len(chosen) - len(survivors)
     print(f"{red} of {len(chosen)} mutations turned the tests red, in {time.monotonic() - start:.0f} s")
-    return 0 if red == len(chosen) else 1
+    if survivors:  # once more, where whoever sees only the end of a log sees them
+        print(f"not red: {', '.join(survivors)}")
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":

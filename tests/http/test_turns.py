@@ -7,6 +7,7 @@ from litestar.types import Receive, Scope, Send
 
 from adapters.inbound.http.turns import MOST_BEGUN, InTurns
 from tests.http.exchange import Exchange
+from tests.patience import PATIENCE_S
 
 
 class Begun:
@@ -57,7 +58,8 @@ async def test_who_leaves_while_it_waits_takes_no_turn() -> None:
     await asyncio.sleep(0)
     for exchange in exchanges[MOST_BEGUN:-1]:
         exchange.served.cancel()
-    await asyncio.gather(*(exchange.served for exchange in exchanges), return_exceptions=True)
+    ended = asyncio.gather(*(exchange.served for exchange in exchanges), return_exceptions=True)
+    await asyncio.wait_for(ended, PATIENCE_S)
 
     assert set(begun.turns) == {f"/{index}" for index in range(MOST_BEGUN)} | {f"/{4 * MOST_BEGUN - 1}"}
     exchange = Exchange(app, "/later", b"")
