@@ -7,7 +7,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from adapters.bootstrap.departures import CycleDeparture
-from adapters.bootstrap.outlets import Outbox, ResponseOutlet
+from adapters.bootstrap.outlets import HeldHead, Outbox, ResponseOutlet
 from adapters.inbound.http.departure import with_departure
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import with_outlet
@@ -40,9 +40,10 @@ class HttpProtocol(HttpToolsProtocol):
     _running: RequestResponseCycle | None = None
     """The last to be started; others may wait behind it."""
 
+    _head: HeldHead | None = None
     _outlet: ResponseOutlet | None = None
     _departure: CycleDeparture | None = None
-    """Both its."""
+    """All three its."""
 
     def data_received(self, data: bytes) -> None:
         self._gathered += len(data)
@@ -105,6 +106,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        self._head = HeldHead(cycle, self._outbox)
         self._outlet = ResponseOutlet(cycle, self._outbox)
         with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's
         self._departure = CycleDeparture(cycle)
@@ -112,6 +114,8 @@ class HttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
+        if self._head is not None:
+            self._head.flush()  # there is no body behind it if HEAD was asked for
         if self._running is not None:
             # they hold it: a ring, that only a collection of garbage would find
             self._running.scope["extensions"] = {}

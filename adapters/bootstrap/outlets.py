@@ -1,7 +1,7 @@
-"""Bodies of streamed responses on their way to uvicorn's connections."""
+"""Responses on their way to uvicorn's connections: their heads, and the bodies of those that are streamed."""
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -12,21 +12,67 @@ ENOUGH: Final = 1 << 16
 """Bytes of one response that are written before others have their turn."""
 
 
+class Held(Protocol):
+    """What waits in an outbox."""
+
+    def flush(self) -> None:
+        """Write it, unless it has gone out already."""
+
+
 class Outbox:
     """What is to be written before the event loop turns to anything else: each response's parts in one piece."""
 
     def __init__(self) -> None:
-        self._outlets: list[ResponseOutlet] = []
+        self._held: list[Held] = []
 
-    def add(self, outlet: "ResponseOutlet") -> None:
-        if not self._outlets:
+    def add(self, held: Held) -> None:
+        if not self._held:
             asyncio.get_running_loop().call_soon(self._send)
-        self._outlets.append(outlet)
+        self._held.append(held)
 
     def _send(self) -> None:
-        outlets, self._outlets = self._outlets, []
-        for outlet in outlets:
-            outlet.flush()
+        all_held, self._held = self._held, []
+        for held in reversed(all_held):  # a head came before its frames, which take it along
+            held.flush()
+
+
+class HeldHead(asyncio.Transport):
+    """Takes the place of a cycle's connection until the response's head is out, which goes with what follows at once,
+    and by itself if nothing does."""
+
+    def __init__(self, cycle: RequestResponseCycle, outbox: Outbox) -> None:
+        super().__init__()
+        self._cycle = cycle
+        self._connection = cycle.transport
+        self._outbox = outbox
+        self._head = b""
+        cycle.transport = self
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._cycle.response_started:
+            self._connection.write(data)  # 100 Continue
+        elif self._head:
+            self._send(self._head + data)
+        else:
+            self._head = bytes(data)
+            self._outbox.add(self)
+
+    def flush(self) -> None:
+        if self._head:
+            self._send(self._head)
+
+    def _send(self, data: bytes) -> None:
+        self._head = b""
+        self._cycle.transport = self._connection
+        if not self._cycle.disconnected:
+            self._connection.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.is_closing()
+
+    def close(self) -> None:
+        self.flush()
+        self._connection.close()
 
 
 class ResponseOutlet(Outlet):

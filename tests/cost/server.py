@@ -151,7 +151,7 @@ class Server:
             self.in_loop(protocol.data_received, content)
         self._until(lambda: len(self.wires.running) == streams)
         self.deliver(self.step(_alternatives(body), prefill=True))
-        self._until(lambda: all(client.writes >= 2 for _, client in connected))  # the response's head, and that
+        self._until(lambda: all(client.writes >= 1 for _, client in connected))
         return [connection for _, connection in connected]
 
     def step(

@@ -11,8 +11,8 @@ from tests.http.serving import CHAT, COMPLETIONS, question
 
 TOKENS = 4
 BOUNDS = {CHAT: Cost(800, 1500, 210, 18_600), COMPLETIONS: Cost(800, 1500, 210, 18_600)}
-WRITES = 1 + TOKENS
-"""The response's head, and a chunk a step, the last with the end."""
+WRITES = TOKENS
+"""A chunk a step, the first with the response's head, the last with the end."""
 
 MADE = {"task": 1, "future": 2, "callback": 5 + TOKENS, "timer": 1}
 """A step has one callback. The timer is uvicorn's, for connections that nobody uses."""

@@ -20,6 +20,30 @@ async def chunk(connection: Connection) -> bytes:
     return content[:-2]
 
 
+async def test_the_head_does_not_wait_for_a_frame_that_is_held_back() -> None:
+    rest = asyncio.Event()
+    async with listening(application(ScriptedEngine([TokenDelta([0xC3]), rest, TokenDelta([0xA9])]))) as address:
+        connection = await Connection.open(address)
+        await connection.post(COMPLETIONS, question(COMPLETIONS, stream=True))
+        head = await connection.read_until(b"\r\n\r\n")
+        rest.set()
+        first = await chunk(connection)
+        await connection.close()
+
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert '"text":"é"'.encode() in first
+
+
+async def test_heads_that_have_no_body_come_in_their_order() -> None:
+    async with listening(application(ScriptedEngine(steps(104)))) as address:
+        connection = await Connection.open(address)
+        await connection.send(b"HEAD /version HTTP/1.1\r\nhost: x\r\n\r\nHEAD / HTTP/1.1\r\nhost: x\r\n\r\n")
+        heads = [await connection.read_until(b"\r\n\r\n") for _ in range(2)]
+        await connection.close()
+
+    assert [head.split()[1] for head in heads] == [b"405", b"404"]
+
+
 async def test_choices_that_come_in_one_step_are_one_write() -> None:
     step = asyncio.Event()
     async with listening(application(ScriptedEngine([H, step, NEXT]))) as address:

@@ -2,11 +2,17 @@
 
 import asyncio
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
 from litestar.types import Message
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from adapters.bootstrap.outlets import HeldHead, Outbox
 from adapters.inbound.http.sse import EventStream, KeptAlive, Outlet, SilenceLimit, with_outlet
 from application.ports.source import OnReady, Source, nobody
+from tests.cost.server import Connection
 from tests.patience import PATIENCE_S
 
 
@@ -100,3 +106,16 @@ async def test_a_silence_that_nobody_can_be_told_of_is_looked_at_once_an_interva
     kept.close()
 
     assert all(later - earlier > 0.01 for earlier, later in pairwise(told))
+
+
+@pytest.mark.parametrize(("is_gone", "writes"), [(False, 1), (True, 0)])
+async def test_a_head_is_not_written_to_a_client_that_left_meanwhile(is_gone: bool, writes: int) -> None:
+    connection = Connection()
+    cycle = SimpleNamespace(transport=connection, response_started=True, disconnected=False)
+    HeldHead(cast("RequestResponseCycle", cycle), Outbox())
+    cycle.transport.write(b"head")
+    assert connection.writes == 0
+    cycle.disconnected = is_gone
+    await asyncio.sleep(0)
+
+    assert connection.writes == writes
