@@ -16,7 +16,7 @@ class CycleDeparture(Departure):
 
     def listen(self, on_gone: OnGone) -> None:
         self._on_gone = on_gone
-        self._cycle.flow.resume_reading()  # uvicorn stops where the next request has come, and would notice nothing
+        self._cycle.flow.resume_reading()  # uvicorn stops behind a large body, and would notice nothing
         if self._cycle.disconnected:
             asyncio.get_running_loop().call_soon(self.tell)
 

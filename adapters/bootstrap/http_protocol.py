@@ -1,9 +1,11 @@
 """HTTP/1.1 as uvicorn reads it, with an end to what it gathers of a request's head, and no end at an upgrade."""
 
+import asyncio
 from typing import Any
 
 import httptools
 from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from adapters.bootstrap.departures import CycleDeparture
@@ -16,6 +18,8 @@ from domain.errors import RequestError
 MOST_HEADERS = 256
 LARGEST_HEAD = 4 << 20
 """Bytes. Same as vLLM, where another parser is told."""
+MOST_AHEAD = 1 << 18
+"""Bytes of further requests that are kept while one is answered."""
 
 
 class NotHttp(RequestError):
@@ -23,6 +27,22 @@ class NotHttp(RequestError):
 
     def __init__(self) -> None:
         super().__init__("The request is not valid HTTP, or its head is too large.")
+
+
+class ReadingAhead(FlowControl):
+    """Lets a client send further requests while one is answered, where uvicorn stops at the first: a connection that is
+    not read does not tell that its client has left."""
+
+    ahead = 0
+    """Bytes since there was more than one request."""
+
+    def read_on(self, came: int) -> None:
+        self.ahead += came
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if self.ahead <= MOST_AHEAD:
+            super().resume_reading()
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -45,6 +65,12 @@ class HttpProtocol(HttpToolsProtocol):
     _departure: CycleDeparture | None = None
     """All three its."""
 
+    flow: ReadingAhead
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.flow = ReadingAhead(transport)
+
     def data_received(self, data: bytes) -> None:
         self._gathered += len(data)
         self._unset_keepalive_if_required()
@@ -55,6 +81,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.send_400_response("")
         if self._gathered > LARGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("")
+        if self.pipeline and not self.transport.is_closing():
+            self.flow.read_on(len(data))
 
     def _parse(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -106,6 +134,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        if not self.pipeline:
+            self.flow.ahead = 0
         self._head = HeldHead(cycle, self._outbox)
         self._outlet = ResponseOutlet(cycle, self._outbox)
         with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's

@@ -224,6 +224,23 @@ async def test_with_another_request_sent_meanwhile(
     assert not caplog.records
 
 
+@by_endpoint
+@STREAMED
+@LEAVING
+async def test_with_another_request_sent_to_a_slow_engine(
+    path: str, stream: bool, leave: Callable[[Connection], None]
+) -> None:
+    """Nothing is written meanwhile, so only reading can tell."""
+    progress = Progress()
+    async with serving(H, progress, asyncio.Event(), H) as (address, engine):
+        connection = await Connection.open(address)
+        await connection.post(path, question(path, stream=stream))
+        await engine.next_submitted()
+        await progress.comes_to_a_halt()
+        await connection.post(path, question(path, user="x" * 100_000))
+        leave(connection)
+
+
 async def test_that_sends_garbage_behind_its_request_is_cut_off() -> None:
     """What would answer the garbage must not stand in the answer that is under way."""
     async with serving(H, asyncio.Event(), H) as (address, _):
