@@ -60,10 +60,9 @@ class HttpProtocol(HttpToolsProtocol):
     _running: RequestResponseCycle | None = None
     """The last to be started; others may wait behind it."""
 
-    _head: HeldHead | None = None
     _outlet: ResponseOutlet | None = None
     _departure: CycleDeparture | None = None
-    """All three its."""
+    """Both its."""
 
     flow: ReadingAhead
 
@@ -136,7 +135,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._running = cycle
         if not self.pipeline:
             self.flow.ahead = 0
-        self._head = HeldHead(cycle, self._outbox)
+        HeldHead(cycle, self._outbox)
         self._outlet = ResponseOutlet(cycle, self._outbox)
         with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's
         self._departure = CycleDeparture(cycle)
@@ -144,8 +143,6 @@ class HttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        if self._head is not None:
-            self._head.flush()  # there is no body behind it if HEAD was asked for
         if self._running is not None:
             # they hold it: a ring, that only a collection of garbage would find
             self._running.scope["extensions"] = {}

@@ -36,36 +36,35 @@ class Outbox:
             held.flush()
 
 
-class HeldHead(asyncio.Transport):
+class HeldHead:
     """Takes the place of a cycle's connection until the response's head is out, which goes with what follows at once,
     and by itself if nothing does."""
 
     def __init__(self, cycle: RequestResponseCycle, outbox: Outbox) -> None:
-        super().__init__()
         self._cycle = cycle
         self._connection = cycle.transport
         self._outbox = outbox
         self._head = b""
-        cycle.transport = self
+        cycle.transport = self  # type: ignore[assignment]  # of which this is what a cycle uses
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self._cycle.response_started:
-            self._connection.write(data)  # 100 Continue
-        elif self._head:
-            self._send(self._head + data)
-        else:
-            self._head = bytes(data)
+    def write(self, content: bytes) -> None:
+        if self._head or self._cycle.scope["method"] == "HEAD":  # which is answered by a head alone
+            self._send(content)
+        elif self._cycle.response_started:
+            self._head = content
             self._outbox.add(self)
+        else:
+            self._connection.write(content)  # 100 Continue
 
     def flush(self) -> None:
         if self._head:
-            self._send(self._head)
+            self._send(b"")
 
-    def _send(self, data: bytes) -> None:
-        self._head = b""
+    def _send(self, content: bytes) -> None:
         self._cycle.transport = self._connection
         if not self._cycle.disconnected:
-            self._connection.write(data)
+            self._connection.write(self._head + content)
+        self._head = b""
 
     def is_closing(self) -> bool:
         return self._connection.is_closing()

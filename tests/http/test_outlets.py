@@ -111,7 +111,8 @@ async def test_a_silence_that_nobody_can_be_told_of_is_looked_at_once_an_interva
 @pytest.mark.parametrize(("is_gone", "writes"), [(False, 1), (True, 0)])
 async def test_a_head_is_not_written_to_a_client_that_left_meanwhile(is_gone: bool, writes: int) -> None:
     connection = Connection()
-    cycle = SimpleNamespace(transport=connection, response_started=True, disconnected=False)
+    scope = {"method": "POST"}
+    cycle = SimpleNamespace(scope=scope, transport=connection, response_started=True, disconnected=False)
     HeldHead(cast("RequestResponseCycle", cycle), Outbox())
     cycle.transport.write(b"head")
     assert connection.writes == 0
