@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from adapters.bootstrap.departures import CycleDeparture
 from adapters.bootstrap.outlets import HeldHead, Outbox, ResponseOutlet
+from adapters.bootstrap.unchunked import Unchunked
 from adapters.inbound.http.departure import with_departure
 from adapters.inbound.http.errors import describe
 from adapters.inbound.http.sse import with_outlet
@@ -140,6 +141,8 @@ class HttpProtocol(HttpToolsProtocol):
         with_outlet(cycle.scope, self._outlet)  # type: ignore[arg-type]  # both are ASGI's
         self._departure = CycleDeparture(cycle)
         with_departure(cycle.scope, self._departure)  # type: ignore[arg-type]  # likewise
+        if cycle.scope["http_version"] == "1.0":
+            app = Unchunked(app, cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
