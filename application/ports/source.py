@@ -22,8 +22,11 @@ class Source(Protocol[T_co]):
 
     @abstractmethod
     def listen(self, on_ready: OnReady) -> None:
-        """From now on call this, and nothing else, when there may be something to take: an item or the end. It is not
-        called for what is there already."""
+        """From now on call this, and nothing else, for each item that comes and for the end. It is not called for what
+        is there already.
+
+        So whoever took until None, and since then once at each call, has taken all there is. Not so if it did not take
+        at a call, or was called in the midst of `take`: then there may be more, until None again."""
 
     @abstractmethod
     def close(self) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
-from application.ports.source import OnReady, Source
+from application.ports.source import OnReady, Source, nobody
 from domain.detokenizer import TokenReader
 from domain.errors import EngineFailure, RequestError
 from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
@@ -54,6 +54,7 @@ class TextGeneration(Source[TextDelta]):
         self._tokens = tokens
         self._reader = reader
         self._metrics = metrics
+        self._on_ready: OnReady = nobody
         self._interval = interval
         self._has_begun = False
         self._first: TokenDelta | None = None
@@ -90,6 +91,7 @@ class TextGeneration(Source[TextDelta]):
         self._first = tokens
 
     def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
         self._tokens.listen(on_ready)
 
     def take(self) -> TextDelta | None:
@@ -121,6 +123,7 @@ class TextGeneration(Source[TextDelta]):
     def close(self) -> None:
         """Abort it unless it has ended."""
         self._end(FinishReason.ABORT)
+        self._on_ready = nobody
 
     def _gather(self) -> TextDelta | None:
         """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
@@ -193,6 +196,7 @@ class TextGeneration(Source[TextDelta]):
             self.on_end()
             self.on_end = _nothing
         self._tokens.close()
+        self._on_ready()  # for what there is still to take: the end, or a failure behind what was gathered
 
 
 def _nothing() -> None: ...

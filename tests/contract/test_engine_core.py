@@ -15,6 +15,7 @@ from domain.generation import FinishReason, GenerationRequest, TokenDelta
 from domain.logprobs import LogprobColumns
 from domain.sampling import SamplingParams
 from tests.contract.engines import EngineUnderTest, eventually, open_engine
+from tests.contract.reading import OneAtACall
 from tests.fakes.gguf import needs_llama_cpp
 from tests.patience import PATIENCE_S
 
@@ -295,6 +296,54 @@ async def test_a_reader_that_gives_up_loses_nothing(opened: Opener) -> None:
     assert ids_of(await all_of(stream)) == ids_of(await answer(under_test, asked()))
     await stream.aclose()
     assert under_test.aborts == 0
+
+
+@pytest.mark.parametrize("tokens_per_step", [1, 3])
+@pytest.mark.parametrize("step_seconds", [0, 0.001])
+async def test_one_taken_at_each_call_is_all(opened: Opener, tokens_per_step: int, step_seconds: float) -> None:
+    gate = asyncio.Event()
+    script = steps(*HELLO, tokens_per_step=tokens_per_step)
+    under_test = await opened(
+        [script[0], gate, *script[1:]], tokens_per_step=tokens_per_step, step_seconds=step_seconds
+    )
+    stream = await under_test.engine.submit(asked())
+    reader = OneAtACall(stream)
+    gate.set()
+    deltas = await reader.ended()
+    assert len(ids_of(deltas)) == 5
+    assert deltas[-1].finish_reason is FinishReason.LENGTH
+    await stream.aclose()
+    assert under_test.aborts == 0
+
+
+async def test_a_reader_that_was_away_is_told_when_there_is_something_and_finds_all(opened: Opener) -> None:
+    gate = asyncio.Event()
+    under_test = await opened([gate, *steps(*HELLO)])
+    stream = await under_test.engine.submit(asked())
+    reader = OneAtACall(stream)
+    reader.leave()
+    gate.set()
+    async with asyncio.timeout(PATIENCE_S):
+        await reader.missed.wait()
+    reader.come_back()
+    assert len(ids_of(await reader.ended())) == 5
+    await stream.aclose()
+
+
+async def test_whoever_listens_is_told_that_it_was_closed(silent: EngineUnderTest) -> None:
+    stream = await silent.engine.submit(asked())
+    reader = OneAtACall(stream)
+    await stream.aclose()
+    assert reader.has_ended
+
+
+async def test_whoever_listens_is_told_that_the_engine_was_closed(silent: EngineUnderTest) -> None:
+    stream = await silent.engine.submit(asked())
+    reader = OneAtACall(stream)
+    await silent.engine.aclose()
+    with pytest.raises(EngineFailure):
+        await reader.ended()
+    await stream.aclose()
 
 
 async def test_one_request_id_may_be_used_twice_at_a_time(opened: Opener) -> None:

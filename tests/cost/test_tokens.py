@@ -14,12 +14,12 @@ from tests.cost.server import Server
 from tests.http.serving import CHAT, COMPLETIONS, question, with_logprobs
 
 BOUNDS = {
-    (CHAT, None): Cost(28, 43, 3, 780),
-    (CHAT, 0): Cost(36, 64, 10, 1140),
-    (CHAT, 5): Cost(40, 77, 10, 1270),
-    (CHAT, 20): Cost(40, 77, 10, 1270),
-    (COMPLETIONS, None): Cost(31, 46, 3, 825),
-    (COMPLETIONS, 5): Cost(47, 94, 14, 1415),
+    (CHAT, None): Cost(22, 37, 3, 645),
+    (CHAT, 0): Cost(30, 58, 10, 1010),
+    (CHAT, 5): Cost(34, 71, 10, 1140),
+    (CHAT, 20): Cost(34, 71, 10, 1140),
+    (COMPLETIONS, None): Cost(25, 40, 3, 695),
+    (COMPLETIONS, 5): Cost(41, 88, 14, 1280),
 }
 """Per token, by endpoint and alternatives."""
 

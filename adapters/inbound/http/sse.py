@@ -131,6 +131,8 @@ class _Forwarding:
         self._source = source
         self._outlet = outlet
         self._is_under_way = False
+        self._is_behind = True
+        """Whether there may be more to take than one item at each call."""
         self.rest: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         """At the end of the source, what is to go out with the end of the response."""
         source.listen(self._forward)
@@ -139,11 +141,18 @@ class _Forwarding:
 
     def _forward(self) -> None:
         if self._is_under_way or self.rest.done():
+            self._is_behind = True
             return
         self._is_under_way = True  # what is taken may close the source, which calls back
         try:
-            while not self._outlet.is_full and (frames := self._source.take()) is not None:
+            while not self._outlet.is_full:
+                if (frames := self._source.take()) is None:
+                    self._is_behind = False
+                    return
                 self._outlet.write(frames)
+                if not self._is_behind:
+                    return
+            self._is_behind = True
         except StopAsyncIteration:
             self.rest.set_result(self._outlet.rest())
         except Exception as failure:

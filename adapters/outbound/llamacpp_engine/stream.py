@@ -36,7 +36,9 @@ class LlamaCppStream(TokenStream):
         if not self._outcomes:
             return None
         outcome = self._outcomes.popleft()
-        self._ended = self._is_complete and not self._outcomes
+        if self._is_complete and not self._outcomes:
+            self._ended = True
+            self._on_ready()
         if isinstance(outcome, TokenDelta):
             return outcome
         raise outcome

@@ -121,7 +121,9 @@ class MockStream(TokenStream):
             return None
         self._is_due = False
         delta = self._generation.step(self._steps_due() * self._engine.tokens_per_step, self._alternatives)
-        if delta.finish_reason is not None:
+        if delta.finish_reason is None:
+            self._await_next()
+        else:
             self.end()
         return self._timed(delta)
 

@@ -172,6 +172,8 @@ class ScriptedStream(TokenStream):
             raise step
         if step.finish_reason is not None:
             self._end()
+        else:
+            self._on_ready()  # the next may be there already
         return _as_asked(step, self.request)
 
     def close(self) -> None:

@@ -42,7 +42,9 @@ class EngineTokenStream(TokenStream):
     def take(self) -> TokenDelta | None:
         if self._deltas:
             delta = self._next()
-            self._ended = delta.finish_reason is not None
+            if delta.finish_reason is not None:
+                self._ended = True
+                self._on_ready()
             return delta
         if self._ended:
             raise StopAsyncIteration

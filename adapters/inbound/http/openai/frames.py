@@ -65,20 +65,25 @@ class AnswerFrames(Source[bytes]):
                 if delta.finish_reason is not None:
                     self._running -= 1
                     if not self._running:
-                        return frames + self._chunks.closing() + DONE
+                        return self._last(frames + self._chunks.closing())
                 if frames:
                     return frames
         except StopAsyncIteration:
             raise  # closed meanwhile: nobody reads the rest
         except Exception as failure:
-            self._running = 0
-            return frames + frame(describe(failure)[1]) + DONE
+            return self._last(frames + frame(describe(failure)[1]))
         return frames or None
 
     def close(self) -> None:
         self._large = None
         self._choices.close()
         self._on_ready = nobody
+
+    def _last(self, frames: bytes) -> bytes:
+        """Behind them there is the end to take."""
+        self._running = 0
+        self._on_ready()
+        return frames + DONE
 
     def _with_scores(self, index: int, delta: TextDelta) -> bytes | None:
         """The chunk; None while it is being encoded."""
@@ -96,4 +101,5 @@ class AnswerFrames(Source[bytes]):
             return None
         self._large = None
         self._unscored.discard(index)
+        self._on_ready()  # what came meanwhile was not taken
         return self._large_chunk.result()
