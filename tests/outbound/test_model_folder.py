@@ -267,6 +267,23 @@ class TestOverriddenDefaults:
         with pytest.raises(ModelNotLoadable, match=r"^--override-generation-config is not usable: "):
             facts(tmp_path, **override)
 
+    @pytest.mark.parametrize(
+        ("override", "wrong"),
+        [
+            ({"temperature": "abc"}, 'temperature must be a number, got "abc".'),
+            ({"top_p": 0.5, "min_p": True}, "min_p must be a number, got true."),
+            ({"top_k": 1.5}, "top_k must be an integer, got 1.5."),
+            ({"max_new_tokens": [1]}, "max_new_tokens must be an integer, got [1]."),
+            ({"eos_token_id": "abc"}, 'eos_token_id must be a token id, or a list of them, got "abc".'),
+            ({"eos_token_id": [1, 2**31]}, "eos_token_id must be a token id, or a list of them, got [1, 2147483648]."),
+        ],
+    )
+    def test_a_value_of_another_type_is_named(self, tmp_path: Path, override: dict[str, Any], wrong: str) -> None:
+        write_model_folder(tmp_path)
+        with pytest.raises(ModelNotLoadable) as told:
+            facts(tmp_path, **override)
+        assert str(told.value) == f"--override-generation-config is not usable: {wrong}"
+
     def test_new_tokens_are_a_default_of_the_model_and_a_limit_of_the_operator(self, tmp_path: Path) -> None:
         model = write_model_folder(tmp_path / "model", generation_config={"max_new_tokens": 7})
         other = str(write_model_folder(tmp_path / "other", generation_config={"max_new_tokens": 9}))

@@ -1,5 +1,6 @@
 """What a model's files say of it: the size of its vocabulary, what ends an answer, how tokens are chosen by default."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -67,6 +68,9 @@ class GenerationConfig(Struct, frozen=True):
         return {name: value for name, value in values.items() if value is not None}
 
 
+_EXPECTED: Final = {float | None: "a number", int | None: "an integer"}
+
+
 def load_model_facts(
     name: str,
     *,
@@ -129,9 +133,23 @@ def _read(content: Mapping[str, Any], where: str, *, with_sampling: bool = True)
         generation = msgspec.convert(content, GenerationConfig)
         if with_sampling:
             SamplingParams(**generation.sampling)
-    except (msgspec.ValidationError, RequestError) as error:
+    except msgspec.ValidationError as error:
+        raise ModelNotLoadable(f"{where} is not usable: {_first_of_another_type(content)}") from error
+    except RequestError as error:
         raise ModelNotLoadable(f"{where} is not usable: {one_line(error)}") from error
     return generation
+
+
+def _first_of_another_type(content: Mapping[str, Any]) -> str:
+    """What is wrong with the first entry that a GenerationConfig cannot have."""
+    for field in msgspec.structs.fields(GenerationConfig):
+        value = content.get(field.name)
+        try:
+            msgspec.convert(value, field.type)
+        except msgspec.ValidationError:
+            expected = _EXPECTED.get(field.type, "a token id, or a list of them")
+            return f"{field.name} must be {expected}, got {json.dumps(value)}."
+    raise AssertionError(f"each entry of {content} by itself is usable")
 
 
 def _language_model(config: dict[str, Any]) -> dict[str, Any]:
