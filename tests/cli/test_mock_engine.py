@@ -41,6 +41,7 @@ def test_every_flag() -> None:
         ([*ADDRESS, "--tokens-per-step", "0"], "--tokens-per-step: expected an integer of at least 1, not '0'"),
         ([*ADDRESS, "--max-model-len", "auto"], "--max-model-len: expected a number of tokens such as "),
         ([*ADDRESS, "--port", "1"], "unexpected argument '--port'"),
+        ([*ADDRESS, "--setp-ms=1"], "unexpected argument '--setp-ms=1'; did you mean --step-ms?"),
         ([*ADDRESS, "m"], "unexpected argument 'm'"),
     ],
 )

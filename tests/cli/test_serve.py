@@ -78,6 +78,54 @@ def test_no_model_is_an_error_that_names_the_mock_engine(refused: Refusals, word
     assert "--engine mock" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--dtype", "half"], "--dtype"),
+        (["--dtype=half", "m"], "--dtype"),
+        (["--engine", "auto", "-tp", "2"], "-tp"),
+        (["--", "--dtype", "half"], "--dtype"),
+    ],
+)
+def test_an_engine_s_flag_without_a_model_is_named(refused: Refusals, words: list[str], name: str) -> None:
+    said = refused.serve(*words)
+    assert said.startswith(f"no MODEL for an engine that takes {name}: it comes first, as in `northbound serve MODEL ")
+    assert "did you mean" not in said
+
+
+@pytest.mark.parametrize(
+    "words", [["--revision", "r"], ["--data-parallel-size", "2"], ["--enable-lora"], ["--python", "/p"]]
+)
+def test_a_flag_that_needs_a_model_says_where_it_goes(refused: Refusals, words: list[str]) -> None:
+    said = refused.serve(*words)
+    assert said == f"{words[0]} is of no use without a MODEL, which comes first, as in `northbound serve MODEL`"
+
+
+@pytest.mark.parametrize("words", [[], ["m", "--engine", "mock"], ["m.gguf"], ["m", "-dpl", "0"]])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--max-logprobz=3", "--max-logprobs"),
+        ("--prot", "--port"),
+        ("--chat_tempalte", "--chat-template"),
+        ("--max-num-batched-tokens", ""),
+        ("-x", ""),
+    ],
+)
+def test_a_misspelled_flag_that_no_engine_reads_is_named(
+    refused: Refusals, words: list[str], typed: str, meant: str
+) -> None:
+    said = refused.serve(*words, typed)
+    assert said.endswith(f"; did you mean {meant}?") if meant else "did you mean" not in said
+
+
+def test_rendering_names_what_it_cannot_take(refused: Refusals) -> None:
+    there_is_none = "there is no engine here to give it to"
+    assert refused.parse(["render", "m", "--dtype", "half"]) == f"--dtype: {there_is_none}"
+    said = refused.parse(["render", "m", "--chat-tempalte=t"])
+    assert said == f"--chat-tempalte: {there_is_none}; did you mean --chat-template?"
+
+
 def test_two_models_are_an_error(refused: Refusals) -> None:
     assert refused.serve("m", "--model", "n") == "--model: MODEL is already 'm'"
     assert refused.serve("m", "--port", "1", "n") == "unexpected argument 'n'"
@@ -117,6 +165,12 @@ def test_everything_after_two_dashes_goes_to_the_engine_last() -> None:
 )
 def test_a_frontend_s_flag_is_not_lost_on_the_engine(refused: Refusals, words: list[str], problem: str) -> None:
     assert refused.serve("m", "--", *words) == problem
+
+
+def test_the_beginning_of_several_flags_names_the_shortest(refused: Refusals) -> None:
+    said = refused.serve("m", "--data-par", "2")
+    assert said.startswith("--data-par: not a flag; did you mean --data-parallel-rank or --data-parallel-size or --")
+    assert said.count(" or ") == 3
 
 
 def test_flags_for_both_sides_reach_both() -> None:

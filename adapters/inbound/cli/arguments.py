@@ -6,6 +6,7 @@ the words before: underscores for dashes, `=true` and `=false` for switches, and
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import msgspec
@@ -18,6 +19,8 @@ from adapters.inbound.cli.usage import UsageError
 from adapters.inbound.cli.vllm_flags import VllmFlag
 
 _ENGINE_FLAGS_THAT_BEGIN_ANOTHER = ("--watermark",)
+_MOST_MEANT = 4
+"""Flags that are named where a word is the beginning of many."""
 _NARGS = {"values": "+", "a value or nothing": "?"}
 
 
@@ -29,11 +32,13 @@ class Arguments(argparse.ArgumentParser):
         self._negated: dict[str, str] = {}
         self._known = {"--help"}
         self._with_keys: set[str] = set()
+        self._served: list[str] = []
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))
 
     def add_flag(self, group: argparse._ArgumentGroup, flag: Flag, help: str) -> None:  # noqa: A002
+        self._served += flag.spellings
         if flag.kind is SWITCH:
             self._add_switch(group, flag, help)
             return
@@ -107,8 +112,14 @@ class Arguments(argparse.ArgumentParser):
         base, dot, _ = name.partition(".")
         if dot and base in self._known:
             raise UsageError(f"{name}: {base} has no keys")
-        if near := sorted(known for known in self._known if known.startswith(base) and known != base):
-            raise UsageError(f"{base}: not a flag; did you mean {near[0]}?")
+        longer = (known for known in self._known if known.startswith(base) and known != base)
+        if near := sorted(longer, key=lambda known: (len(known), known)):
+            raise UsageError(f"{base}: not a flag; did you mean {' or '.join(near[:_MOST_MEANT])}?")
+
+    def perhaps(self, word: str) -> str:
+        """A question, if a word that is no flag reads like one that has a setting."""
+        near = get_close_matches(dashed(word.partition("=")[0]), self._served, n=1, cutoff=0.8)
+        return f"; did you mean {near[0]}?" if near else ""
 
 
 def engine_words(flag: Flag | VllmFlag, value: Any) -> Iterable[str]:

@@ -61,7 +61,8 @@ def _parse(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 
 
 def _read_mock_engine(words: Sequence[str]) -> MockEngineSettings:
-    given, rest = mock_engine_parser().read(words)
+    parser = mock_engine_parser()
+    given, rest = parser.read(words)
     if rest:
-        raise UsageError(f"unexpected argument {rest[0]!r}")
+        raise UsageError(f"unexpected argument {rest[0]!r}{parser.perhaps(rest[0])}")
     return fill(MockEngineSettings, MOCK_ENGINE, given)

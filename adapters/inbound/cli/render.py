@@ -14,10 +14,12 @@ from adapters.inbound.cli.usage import UsageError
 def read_render(words: Sequence[str], environ: Mapping[str, str]) -> RenderSettings:
     """Raises UsageError."""
     model, words = split_at_model(list(words))
-    given, rest = read_known(render_parser(), words)
+    parser = render_parser()
+    given, rest = read_known(parser, words)
     model, rest = model_and_rest(model, given, rest)
     if rest:
-        raise UsageError(f"{rest[0].partition('=')[0]}: there is no engine here to give it to")
+        name = rest[0].partition("=")[0]
+        raise UsageError(f"{name}: there is no engine here to give it to{parser.perhaps(name)}")
     if model is None:
         raise UsageError("no MODEL: it comes first, as in `northbound render MODEL`")
     refuse_unbuilt(environ)

@@ -28,6 +28,8 @@ _FOR_BOTH: list[Flag | VllmFlag] = [flag for flag in _FLAGS if flag.for_engine]
 _FOR_BOTH += [flag for flag in VLLM_FLAGS if flag.for_engine]
 _NO_MODEL = "no MODEL: it comes first, as in `northbound serve MODEL`; to serve without one, give --engine mock"
 _GGUF = ".gguf"
+_NEED_A_MODEL = ("model folder", "vllm", "adapters", "engine started here")
+"""Not what llama.cpp has by itself."""
 
 
 def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSettings:
@@ -58,6 +60,7 @@ def read_serve(words: Sequence[str], environ: Mapping[str, str]) -> ServeSetting
     passed_on += untouched
     _check_together(settings, given, passed_on)
     if not settings.starts_engine:
+        _check_nothing_passed_on(settings, given, passed_on, parser)
         return settings
     for_both = [word for flag in _FOR_BOTH for word in engine_words(flag, given.get(flag.key))]
     return msgspec.structs.replace(settings, engine_args=(*for_both, *passed_on))
@@ -119,6 +122,31 @@ def _engine(given: Mapping[str, Any], model: str | None) -> Literal["vllm", "lla
     return "llamacpp" if model is None or model.lower().endswith(_GGUF) else "vllm"
 
 
+def _names_nothing(settings: ServeSettings, given: Mapping[str, Any]) -> bool:
+    """Whether llama.cpp is to serve because nobody said what is."""
+    return settings.model.model is None and given.get("engine", "auto") == "auto"
+
+
+def _what_starts_none(settings: ServeSettings) -> str:
+    return "--data-parallel-size-local 0" if settings.engine == "vllm" else f"--engine {settings.engine}"
+
+
+def _check_nothing_passed_on(
+    settings: ServeSettings, given: Mapping[str, Any], passed_on: Sequence[str], parser: Arguments
+) -> None:
+    """Raises UsageError for a flag that only an engine could take, or one that is misspelled."""
+    if not passed_on:
+        return
+    name = passed_on[0].partition("=")[0]
+    if not _names_nothing(settings, given):
+        starts_none = f"{_what_starts_none(settings)} starts no engine to give it to"
+        raise UsageError(f"{name} is not a flag of Northbound's, and {starts_none}{parser.perhaps(name)}")
+    if not name.startswith("-"):
+        raise UsageError(_NO_MODEL)
+    hint = f"as in `northbound serve MODEL {name} ...`; --engine mock serves without one, and takes no such flag"
+    raise UsageError(f"no MODEL for an engine that takes {name}: it comes first, {hint}{parser.perhaps(name)}")
+
+
 def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on: Sequence[str]) -> None:
     """Raises UsageError for a flag that what is in use cannot honour."""
     in_use = {
@@ -133,18 +161,15 @@ def _check_together(settings: ServeSettings, given: Mapping[str, Any], passed_on
     }
     parts = (ServeSettings, ModelSettings, LoraSettings, HandshakeSettings, HttpSettings)
     defaults = {field.name: field.default for part in parts for field in msgspec.structs.fields(part)}
-    what_starts_none = "--data-parallel-size-local 0" if settings.engine == "vllm" else f"--engine {settings.engine}"
+    with_this = f"is of no use with {_what_starts_none(settings)}"
     no_model = "is of no use without a MODEL"
     no_folder = "is of no use with a GGUF file" if settings.engine == "llamacpp" else no_model
     reasons = {"mock": "needs --engine mock", "MODEL": no_model, "model folder": no_folder}
+    if _names_nothing(settings, given):
+        reasons |= dict.fromkeys(_NEED_A_MODEL, f"{no_model}, which comes first, as in `northbound serve MODEL`")
     for flag in _FLAGS:
         if not in_use[flag.needs] and given.get(flag.key) not in (None, defaults[flag.setting]):
-            raise UsageError(f"--{flag.name} {reasons.get(flag.needs, f'is of no use with {what_starts_none}')}")
-    if passed_on and settings.model.model is None and "engine" not in given:
-        raise UsageError(_NO_MODEL)
-    if passed_on and not settings.starts_engine:
-        name = passed_on[0].partition("=")[0]
-        raise UsageError(f"{name} is not a flag of Northbound's, and {what_starts_none} starts no engine to give it to")
+            raise UsageError(f"--{flag.name} {reasons.get(flag.needs, with_this)}")
     if settings.model.enable_per_request_metrics and given.get("disable_log_stats"):
         raise UsageError(
             "--enable-per-request-metrics is of no use with --disable-log-stats: the engine tells no times"
