@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
-from litestar.types import ExceptionHandlersMap
+from litestar.response.base import ASGIResponse
+from litestar.types import ASGIApp, ExceptionHandlersMap
 
 from application.ports.engine import EngineUnavailable
 from application.ports.lora import AdapterNotFound
@@ -83,8 +84,14 @@ def describe(failure: Exception) -> tuple[int, bytes]:
     return verdict.status, msgspec.json.encode(ErrorEnvelope(error))
 
 
+def failed(failure: Exception) -> ASGIApp:
+    """The answer that a failure is."""
+    status, body = describe(failure)
+    return ASGIResponse(body=body, status_code=status, media_type="application/json")
+
+
 def respond(_: Request[Any, Any, Any], failure: Exception) -> Response[bytes]:
-    """Litestar's exception handler for everything."""
+    """Litestar's exception handler, for what no endpoint is asked."""
     status, body = describe(failure)
     headers = failure.headers if isinstance(failure, HTTPException) else None  # a 405 says what is allowed
     return Response(body, status_code=status, media_type="application/json", headers=headers)
