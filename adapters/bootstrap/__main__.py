@@ -31,9 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             return run_mock_engine(settings)
         gc.disable()  # until it serves: nearly all that is made before stays
-        from adapters.bootstrap.serving import serve
+        from adapters.bootstrap.starting import start
 
-        return serve(settings)
+        return start(settings)
     except (CannotListen, ModelNotLoadable, ChatTemplateNotLoadable, EngineFailure, ModuleNotLoaded) as failure:
         sys.stderr.write(complaint(failure))
         return 1

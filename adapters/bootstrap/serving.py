@@ -1,70 +1,44 @@
-"""From settings to a server, and back to an exit status."""
+"""From a model to a server, and back to an exit status."""
 
 import asyncio
 import logging
 import socket
 import sys
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import uvloop
 from dependency_injector import providers
 from litestar.types import ASGIApp
 
-from adapters.bootstrap.addresses import address_of, adopt, bind, listen
+from adapters.bootstrap.addresses import address_of, listen
 from adapters.bootstrap.app import build_server_app
 from adapters.bootstrap.container import Container
 from adapters.bootstrap.engines import OpenEngine, open_engine
 from adapters.bootstrap.example import example_request
-from adapters.bootstrap.gguf import loaded_gguf
 from adapters.bootstrap.http_server import HttpServer
 from adapters.bootstrap.lora_modules import load_modules
-from adapters.bootstrap.models import Model, load_model
+from adapters.bootstrap.models import Model
 from adapters.bootstrap.settling import settle
-from adapters.bootstrap.stopping import STOPPING, ignore_being_told
-from adapters.inbound.cli.settings import FrontendSettings, RenderSettings, ServeSettings, server_options
+from adapters.bootstrap.starting import Settings, runs_model
+from adapters.bootstrap.stopping import STOPPING
+from adapters.inbound.cli.settings import RenderSettings, ServeSettings, server_options
 from adapters.inbound.http.body import BodyLimit
 from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
 
 logger = logging.getLogger("northbound")
 
-Settings = ServeSettings | RenderSettings | FrontendSettings
-
 SWITCH_S: Final = 0.001
 """How long a thread that works beside the event loop may keep the interpreter from it."""
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, model: Model, bound: socket.socket) -> int:
     """Serve until told to stop, which is exit status 0, or until an engine that was started here dies, which is 1.
 
-    The address is bound before anything that takes time, and the model's files are read before any engine starts, so
-    that what is wrong with either is told at once. Raises CannotListen, ModelNotLoadable, EngineFailure,
-    ModuleNotLoaded.
-    """
-    with _listening_socket(settings) as bound, _loaded_model(settings) as model:
-        logger.debug("loaded the tokenizer of %s", model.root)
-        sys.setswitchinterval(SWITCH_S)
-        status = uvloop.run(_serve(settings, model, bound))
-    ignore_being_told()
-    return status
-
-
-def _loaded_model(settings: Settings) -> AbstractContextManager[Model]:
-    if _runs_model(settings):
-        return loaded_gguf(settings.model)
-    return nullcontext(load_model(settings.model))
-
-
-def _runs_model(settings: Settings) -> bool:
-    """Whether the model runs in this process, started by hand."""
-    return isinstance(settings, ServeSettings) and settings.engine == "llamacpp"
-
-
-def _listening_socket(settings: Settings) -> socket.socket:
-    if isinstance(settings, FrontendSettings):
-        return adopt(settings.listen_fd)
-    return bind(settings.http.host, settings.http.port, settings.http.uds)
+    Raises EngineFailure, ModuleNotLoaded."""
+    sys.setswitchinterval(SWITCH_S)
+    return uvloop.run(_serve(settings, model, bound))
 
 
 async def _serve(settings: Settings, model: Model, bound: socket.socket) -> int:
@@ -100,11 +74,12 @@ async def _serve_until(
         keep_alive_s=settings.http.http_timeout_keep_alive,
         drain_s=settings.http.shutdown_timeout,
     )
+    container.tokenizer().encode("", add_special_tokens=False)  # which waits for what is still made of it
     settle()
     listen(bound)
     serving = asyncio.ensure_future(server.serve())
     logger.info("serving %s at %s", ", ".join(settings.model.served_model_names), address_of(bound))
-    if _runs_model(settings) and (example := example_request(settings.http, bound)):
+    if runs_model(settings) and (example := example_request(settings.http, bound)):
         logger.info("try it: %s", example)
     # an engine that somebody else started is somebody else's to end: until then /health says what is the matter
     ends_with_engine = isinstance(settings, ServeSettings) and settings.owns_engine

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from adapters.outbound.hf_tokenizer.fast_encoding import HARD_TEXTS, PATTERNS, fast_encoding
+from adapters.outbound.hf_tokenizer.fast_encoding import HARD_TEXTS, PATTERNS, FastEncodingToCome, fast_encoding
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from tests.fakes import tokenizers as fakes
 
@@ -159,6 +160,15 @@ def test_what_only_the_library_can_tell_is_asked_of_it(text: str) -> None:
     assert fast_encoding(library)(text, False) is None  # type: ignore[misc]
     expected = library.encode(text.replace("\ud83c", "\ufffd")).ids
     assert HfTokenizer(library).encode(text, add_special_tokens=False) == expected
+
+
+def test_what_is_made_in_a_thread_is_what_texts_are_encoded_by_and_the_thread_is_over() -> None:
+    library, threads = KNOWN[next(iter(KNOWN))], threading.enumerate()
+    to_come = FastEncodingToCome(library)
+    made = to_come.result()
+    assert made is not None
+    assert made("Hello", False) == library.encode("Hello", add_special_tokens=False).ids
+    assert set(threading.enumerate()) <= set(threads)
 
 
 def differing_at(text: str | None) -> ModuleType:

@@ -63,8 +63,7 @@ def fast_encoding(tokenizer: Tokenizer) -> Encode | None:
         if not _is_known(tokenizer):
             return None
         encode = _encoding(tokenizer)
-        with ThreadPoolExecutor(1) as thread:  # whose end frees the 9 MB that fastokens keeps for each
-            differing = thread.submit(_differing, encode, tokenizer).result()
+        differing = _differing(encode, tokenizer)
     except Exception as error:
         _log.debug("no fast encoding: %s", error)
         return None
@@ -72,6 +71,20 @@ def fast_encoding(tokenizer: Tokenizer) -> Encode | None:
         return encode
     _log.debug("no fast encoding: it differs at %r", differing)
     return None
+
+
+class FastEncodingToCome:
+    """It is made in a thread, beside what else there is to do: most of the time it takes without the interpreter."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """The tokenizer must not be changed any more."""
+        self._thread = ThreadPoolExecutor(1)
+        self._encode = self._thread.submit(fast_encoding, tokenizer)
+
+    def result(self) -> Encode | None:
+        """Once it is there."""
+        self._thread.shutdown()  # whose end frees the 9 MB that fastokens keeps for each
+        return self._encode.result()
 
 
 def _encoding(tokenizer: Tokenizer) -> Encode:

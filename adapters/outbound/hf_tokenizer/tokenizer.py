@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 import tokenizers
 
-from adapters.outbound.hf_tokenizer.fast_encoding import fast_encoding
+from adapters.outbound.hf_tokenizer.fast_encoding import Encode, FastEncodingToCome
 from adapters.outbound.hf_tokenizer.vocabulary import VocabularyNotation
 from application.ports.tokenizer import Tokenizer
 from domain.token_text import TokenPiece
@@ -19,18 +20,23 @@ class HfTokenizer(Tokenizer):
     """Reads each token once, from the vocabulary itself; text is their joined bytes, whatever a decoder makes of it."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
-        """Truncation and padding that come with the tokenizer are switched off.
+        """Truncation and padding that come with the tokenizer are switched off. The first text waits for what a thread
+        makes of it until then.
 
         Raises NotationNotKnown."""
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._notation = VocabularyNotation(tokenizer)
-        self._fast_encode = fast_encoding(tokenizer)
+        self._to_come = FastEncodingToCome(tokenizer)
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         self._vocab_size = max(vocabulary.values(), default=-1) + 1
         self._longest_entry = max(map(len, vocabulary), default=0)
         self._pieces = _Pieces(tokenizer, self._notation, self._vocab_size)
+
+    @cached_property
+    def _fast_encode(self) -> Encode | None:
+        return self._to_come.result()
 
     @property
     def vocab_size(self) -> int:
