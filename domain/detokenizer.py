@@ -76,6 +76,7 @@ class Detokenizer(TokenReader):
         self._scanner = StopStringScanner(stop, include_stop) if stop else None
         self._min_tokens = min_tokens
         self._seen = 0
+        self._note_surroundings()
 
     @property
     def state(self) -> ReadingState:
@@ -96,13 +97,29 @@ class Detokenizer(TokenReader):
         self._offset, self._seen = state.offset, state.seen
         if self._scanner:
             self._scanner.held, self._scanner.matched = state.held, state.matched
+        self._note_surroundings()
+
+    def _note_surroundings(self) -> None:
+        self._reads_alone = not (self._scanner or self._reader.held or self._texts.held)
+        """Whether the next token is read behind nothing, and looked at for no stop string."""
 
     def feed(self, delta: TokenDelta) -> TextDelta:
+        """Most steps are one token that neither completes nor begins a character, with nothing around it."""
         token_ids = delta.token_ids
-        if len(token_ids) == 1 and delta.finish_reason is None and not (self._scanner or self._reader.held):
+        if self._reads_alone and len(token_ids) == 1 and delta.finish_reason is None:
             piece = self._piece_of(token_ids[0])
-            if piece.text is not None and not piece.is_special and not self._texts.held:
-                return self._feed_whole(piece.text, delta)
+            text = piece.text
+            if text is not None and not piece.is_special:
+                self._seen += 1
+                if delta.logprobs is None:
+                    return TextDelta(text, token_ids)
+                scored = ScoredTokens(token_ids, [text], [self._offset], [b""], delta.logprobs, self._hides_special)
+                self._offset += len(text)
+                return TextDelta(text, token_ids, scored)
+        return self._feed_any(delta)
+
+    def _feed_any(self, delta: TokenDelta) -> TextDelta:
+        token_ids = delta.token_ids
         pieces = [self._piece_of(token_id) for token_id in token_ids]
         shown = [not (self._hides_special and piece.is_special) for piece in pieces]
         if pieces and delta.finish_reason is FinishReason.STOP and not self._include_stop:
@@ -128,16 +145,8 @@ class Detokenizer(TokenReader):
             columns = delta.logprobs.first(len(token_ids))
             scored = self._score(columns, token_ids, pieces, shown, completes)
         self._seen += len(token_ids)
+        self._note_surroundings()
         return TextDelta(text, token_ids, scored, finish_reason, stop_reason)
-
-    def _feed_whole(self, text: str, delta: TokenDelta) -> TextDelta:
-        """A step as most are: one token, which neither completes nor begins a character, with nothing around it."""
-        scored = None
-        if delta.logprobs is not None:
-            scored = ScoredTokens(delta.token_ids, [text], [self._offset], [b""], delta.logprobs, self._hides_special)
-            self._offset += len(text)
-        self._seen += 1
-        return TextDelta(text, delta.token_ids, scored)
 
     def _show(self, pieces: list[TokenPiece], shown: list[bool]) -> tuple[str, int]:
         """The text that is safe to show, and how many tokens are part of the answer."""

@@ -81,32 +81,28 @@ class ResponseOutlet(Outlet):
         self._cycle = cycle
         self._flow = cycle.flow
         self._outbox = outbox
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._body = b""
+        """What has not gone out yet."""
         self.on_writable: OnReady = nobody
 
     @property
     def is_full(self) -> bool:
-        return self._size > ENOUGH or self._flow.write_paused
+        return len(self._body) > ENOUGH or self._flow.write_paused
 
     def write(self, body: bytes) -> None:
-        if not self._parts:
+        if not self._body:
             self._outbox.add(self)
-        self._parts.append(body)
-        self._size += len(body)
+        self._body += body
 
     def rest(self) -> bytes:
-        rest, self._parts = self._parts, []
-        self._size = 0
-        return b"".join(rest)
+        rest, self._body = self._body, b""
+        return rest
 
     def flush(self) -> None:
-        cycle, body = self._cycle, b"".join(self._parts)
-        was_full, self._size = self._size > ENOUGH, 0
-        self._parts.clear()
+        cycle, body, self._body = self._cycle, self._body, b""
         if body and not cycle.disconnected:
             cycle.transport.write(b"%x\r\n%b\r\n" % (len(body), body) if cycle.chunked_encoding else body)
-        if was_full and not self.is_full:
+        if len(body) > ENOUGH and not self.is_full:
             self.on_writable()
 
     def listen(self, on_writable: OnReady) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from application.ports.source import OnReady, Source, nobody
+from application.services.gathered import Gathered
 from application.services.text_generation import TextGeneration
 from domain.generation import TextDelta, TokenUsage, TransferParams
 from domain.precedence import UsageShown
@@ -21,13 +22,17 @@ class Choices(Source[Arrival]):
     one fails the answer.
     """
 
-    def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool) -> None:
-        """So many choices, one after the other, share a prompt."""
+    def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool, interval: int = 1) -> None:
+        """So many choices, one after the other, share a prompt; of each so many tokens are shown at a time."""
         self.usage_shown = usage_shown
         """Where the answer tells its usage: resolved."""
         self._shows_timing = shows_timing
         self._per_prompt = per_prompt
+        self._interval = interval
         self._generations: list[TextGeneration] = []
+        self._sources: list[Source[TextDelta]] = []
+        """Of each, the deltas as they are shown."""
+        self._is_one = True
         self._ready: dict[int, None] = {}
         """Indexes of several choices that may have something, in the order in which they got it."""
         self._on_ready: OnReady = nobody
@@ -38,6 +43,8 @@ class Choices(Source[Arrival]):
     def add(self, generation: TextGeneration) -> None:
         """One more choice, before the start."""
         self._generations.append(generation)
+        self._sources.append(Gathered(generation, self._interval) if self._interval > 1 else generation)
+        self._is_one = len(self._generations) == 1
 
     @property
     def generations(self) -> Sequence[TextGeneration]:
@@ -69,34 +76,34 @@ class Choices(Source[Arrival]):
     @property
     def timing(self) -> RequestTiming | None:
         """How long the engine took so far; None where that is not told. Same as vLLM: several choices are not."""
-        return self._generations[0].timing if self._shows_timing and len(self._generations) == 1 else None
+        return self._generations[0].timing if self._shows_timing and self._is_one else None
 
     @property
     def speculation(self) -> Speculation | None:
         """How well drafts were guessed, as soon as the engine tells; likewise."""
-        return self._generations[0].speculation if len(self._generations) == 1 else None
+        return self._generations[0].speculation if self._is_one else None
 
     async def start(self) -> None:
         """Wait for the first output of any choice."""
-        if len(self._generations) == 1:
+        if self._is_one:
             await self._generations[0].start()
             return
         self._running = len(self._generations)
         self._ready = dict.fromkeys(range(self._running))
-        for index, generation in enumerate(self._generations):
-            generation.listen(partial(self._arrive, index))
+        for index, source in enumerate(self._sources):
+            source.listen(partial(self._arrive, index))
         self._first = await anext(self)
 
     def listen(self, on_ready: OnReady) -> None:
-        if len(self._generations) == 1:
-            self._generations[0].listen(on_ready)
+        if self._is_one:
+            self._sources[0].listen(on_ready)
         self._on_ready = on_ready
 
     def take(self) -> Arrival | None:
         if self._closed:
             raise StopAsyncIteration
-        if len(self._generations) == 1:
-            delta = self._generations[0].take()
+        if self._is_one:
+            delta = self._sources[0].take()
             return None if delta is None else (0, delta)
         first, self._first = self._first, None
         return first or self._next_of_several()
@@ -104,8 +111,8 @@ class Choices(Source[Arrival]):
     def close(self) -> None:
         """Abort every choice that has not ended."""
         self._closed = True
-        for generation in self._generations:
-            generation.close()
+        for source in self._sources:
+            source.close()
         on_ready, self._on_ready = self._on_ready, nobody
         on_ready()
 
@@ -115,7 +122,7 @@ class Choices(Source[Arrival]):
             raise StopAsyncIteration
         while self._ready:
             index = next(iter(self._ready))
-            delta = self._generations[index].take()
+            delta = self._sources[index].take()
             del self._ready[index]
             if delta is None:
                 continue

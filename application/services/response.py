@@ -54,6 +54,7 @@ class ResponseStage:
                 prompt_details=options.tells_prompt_details,
             ),
             shows_timing=options.tells_timing,
+            interval=max(output.interval, options.stream_interval),
         )
 
     async def start(self, prompt: Prompt, sampling: SamplingParams, output: TextOutput) -> OutputStart:
@@ -92,7 +93,6 @@ class ResponseStage:
             tokens=tokens,
             reader=reader,
             metrics=metrics,
-            interval=max(output.interval, options.stream_interval),
         )
 
     def reader(self, start: OutputStart, sampling: SamplingParams, output: TextOutput) -> Detokenizer:

@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
+from msgspec.structs import replace
 
 from application.ports.engine import TokenStream
 from application.ports.metrics import Metrics
 from application.ports.source import OnReady, Source, nobody
 from domain.detokenizer import TokenReader
 from domain.errors import EngineFailure, RequestError
-from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams, joined
+from domain.generation import FinishReason, ScoredTokens, TextDelta, TokenDelta, TokenUsage, TransferParams
 from domain.prompt import Prompt
 from domain.speculation import Speculation
 from domain.timing import EngineStart, RequestTiming
@@ -30,7 +30,6 @@ class TextGeneration(Source[TextDelta]):
         tokens: TokenStream,
         reader: TokenReader,
         metrics: Metrics,
-        interval: int = 1,
     ) -> None:
         self.prompt = prompt
         self.prompt_tokens = len(prompt.token_ids)
@@ -48,20 +47,13 @@ class TextGeneration(Source[TextDelta]):
         self.speculation: Speculation | None = None
         """How well its drafts were guessed, once it has ended, where the engine tells."""
         self._prompt_only = prompt_only
-        self._aborted = False
         self._unread: deque[TokenDelta | EngineFailure | RequestError] = deque()
-        """What had come when it was aborted."""
+        """What was taken from the engine before it was asked for: the first output, and all there was at an abort."""
         self._tokens = tokens
         self._reader = reader
         self._metrics = metrics
         self._on_ready: OnReady = nobody
-        self._interval = interval
         self._has_begun = False
-        self._first: TokenDelta | None = None
-        self._gathered: list[TextDelta] = []
-        """Fewer tokens than are shown at a time."""
-        self._gathered_tokens = 0
-        self._failure: EngineFailure | RequestError | None = None
         self._ended = False
         self._completion_tokens = 0
         self._cached_tokens: int | None = None
@@ -88,24 +80,36 @@ class TextGeneration(Source[TextDelta]):
         """Wait for the engine's first output: what it refuses is refused before the answer begins."""
         while (tokens := self._next_tokens()) is None:
             await self.arrival()
-        self._first = tokens
+        self._unread.appendleft(tokens)
 
     def listen(self, on_ready: OnReady) -> None:
         self._on_ready = on_ready
         self._tokens.listen(on_ready)
 
     def take(self) -> TextDelta | None:
-        """The first delta comes by itself, however many tokens are shown at a time."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
         if self._ended:
             raise StopAsyncIteration
-        if self._interval > 1 and self._has_begun and self._first is None:
-            return self._gather()
-        first, self._first = self._first, None
-        tokens = first or self._next_tokens()
-        return None if tokens is None else self._show(tokens)
+        if self._unread or not self._has_begun:
+            tokens = self._next_tokens()
+        else:
+            try:
+                tokens = self._tokens.take()
+            except (EngineFailure, RequestError):
+                self._end("error")
+                raise
+        if tokens is None:
+            return None
+        if tokens.produced_at is not None:
+            self._last_output_at = tokens.produced_at
+        if tokens.transfer is not None:
+            self.transfer = tokens.transfer
+        if tokens.speculation is not None:
+            self.speculation = tokens.speculation
+        delta = self._reader.feed(tokens)
+        self._completion_tokens += len(delta.token_ids)
+        if delta.finish_reason is not None:
+            self._end(delta.finish_reason)
+        return delta
 
     def abort(self) -> None:
         """Have it end here, for whoever reads it: in an abort, with what came before, unless that is its end."""
@@ -117,7 +121,7 @@ class TextGeneration(Source[TextDelta]):
         except (EngineFailure, RequestError) as failure:
             self._unread.append(failure)
             return
-        self._aborted = True
+        self._unread.append(TokenDelta([], finish_reason=FinishReason.ABORT))
         self._tokens.close()
 
     def close(self) -> None:
@@ -125,51 +129,19 @@ class TextGeneration(Source[TextDelta]):
         self._end(FinishReason.ABORT)
         self._on_ready = nobody
 
-    def _gather(self) -> TextDelta | None:
-        """As many tokens as are shown at a time, or all there are: what fails is told after what came before it."""
-        gathered = self._gathered
-        while self._gathered_tokens < self._interval and not self._ended:
-            try:
-                tokens = self._next_tokens()
-                if tokens is None:
-                    return None
-                gathered.append(self._show(tokens))
-            except (EngineFailure, RequestError) as failure:
-                if not gathered:
-                    raise
-                self._failure = failure
-            else:
-                self._gathered_tokens += len(gathered[-1].token_ids)
-        self._gathered, self._gathered_tokens = [], 0
-        return joined(gathered)
-
-    def _show(self, tokens: TokenDelta) -> TextDelta:
-        delta = self._reader.feed(tokens)
-        self._completion_tokens += len(delta.token_ids)
-        if delta.finish_reason is not None:
-            self._end(delta.finish_reason)
-        return delta
-
     def _next_tokens(self) -> TokenDelta | None:
+        """With what takes a closer look: the first, and what is there unread."""
         try:
             tokens = self._next_unread() if self._unread else self._tokens.take()
         except StopAsyncIteration:
-            if self._aborted:
-                tokens = TokenDelta([], finish_reason=FinishReason.ABORT)
-            elif self._has_begun:
+            if self._has_begun:
                 raise
-            else:
-                self._end("error")
-                raise EngineFailure("The engine ended the request without an output.") from None
+            self._end("error")
+            raise EngineFailure("The engine ended the request without an output.") from None
         except (EngineFailure, RequestError):
             self._end("error")
             raise
-        if tokens is None:
-            return None
-        self.transfer = tokens.transfer or self.transfer
-        self.speculation = tokens.speculation or self.speculation
-        self._last_output_at = tokens.produced_at or self._last_output_at
-        return tokens if self._has_begun else self._begin(tokens)
+        return tokens if tokens is None or self._has_begun else self._begin(tokens)
 
     def _next_unread(self) -> TokenDelta:
         unread = self._unread.popleft()
@@ -182,11 +154,12 @@ class TextGeneration(Source[TextDelta]):
         self._cached_tokens, self._created_cache_tokens = first.cached_tokens, first.created_cache_tokens
         self._start = first.start or self._start
         if self.scored_prompt is not None:
-            self.scored_prompt = msgspec.structs.replace(self.scored_prompt, columns=first.prompt_logprobs)
+            self.scored_prompt = replace(self.scored_prompt, columns=first.prompt_logprobs)
         if self._prompt_only and (first.token_ids or first.finish_reason is not FinishReason.ABORT):
             # Same as vLLM: the engine still samples one token; unlike vLLM, it is in none of ids, rows and usage.
             self._tokens.close()
-            return TokenDelta([], first.logprobs and first.logprobs.first(0), finish_reason=FinishReason.LENGTH)
+            rows = first.logprobs and first.logprobs.first(0)
+            return replace(first, token_ids=[], logprobs=rows, finish_reason=FinishReason.LENGTH, stop_reason=None)
         return first
 
     def _end(self, reason: str) -> None:
@@ -196,7 +169,7 @@ class TextGeneration(Source[TextDelta]):
             self.on_end()
             self.on_end = _nothing
         self._tokens.close()
-        self._on_ready()  # for what there is still to take: the end, or a failure behind what was gathered
+        self._on_ready()  # there is the end to take
 
 
 def _nothing() -> None: ...

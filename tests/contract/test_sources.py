@@ -17,10 +17,11 @@ from adapters.outbound.llamacpp_engine.stream import LlamaCppStream
 from adapters.outbound.vllm_engine.stream import EngineTokenStream
 from application.options import ServerOptions
 from application.ports.engine import TokenStream
-from application.ports.source import Source
+from application.ports.source import OnReady, Source, nobody
 from application.requests import TextOutput
 from application.services.choices import Choices
 from application.services.derender import Recorded
+from application.services.gathered import Gathered
 from application.services.response import ResponseStage
 from domain.errors import EngineFailure
 from domain.generation import FinishReason, TextDelta, TokenDelta
@@ -201,13 +202,39 @@ async def test_so_it_is_behind_a_frame_that_tells_a_failure_of_our_own() -> None
     assert reader.has_ended
 
 
+class Deltas(Source[TextDelta]):
+    """Calls once for each, and for a failure."""
+
+    def __init__(self) -> None:
+        self._outcomes: list[TextDelta | EngineFailure] = []
+        self._on_ready: OnReady = nobody
+
+    def bring(self, outcome: TextDelta | EngineFailure) -> None:
+        self._outcomes.append(outcome)
+        self._on_ready()
+
+    def listen(self, on_ready: OnReady) -> None:
+        self._on_ready = on_ready
+
+    def take(self) -> TextDelta | None:
+        outcome = self._outcomes.pop(0) if self._outcomes else None
+        if isinstance(outcome, EngineFailure):
+            raise outcome
+        return outcome
+
+    def close(self) -> None: ...
+
+
 async def test_a_failure_is_told_behind_the_tokens_gathered_before_it() -> None:
-    async with read("generation", interval=3) as (under_test, reader):
-        under_test.engines[0].bring(TokenDelta([99]))
-        under_test.engines[0].bring(LOST)
-        assert [delta.text for delta in reader.taken] == ["b", "c"]
-        with pytest.raises(EngineFailure, match="lost"):
-            await reader.ended()
+    deltas = Deltas()
+    reader = OneAtACall(Gathered(deltas, 3))
+    for token_id in b"bc":
+        deltas.bring(TextDelta(chr(token_id), [token_id]))
+    assert [delta.text for delta in reader.taken] == ["b"]
+    deltas.bring(LOST)
+    assert [delta.text for delta in reader.taken] == ["b", "c"]
+    with pytest.raises(EngineFailure, match="lost"):
+        await reader.ended()
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -14,12 +14,12 @@ from tests.cost.server import Server
 from tests.http.serving import CHAT, COMPLETIONS, question, with_logprobs
 
 BOUNDS = {
-    (CHAT, None): Cost(22, 37, 3, 645),
-    (CHAT, 0): Cost(30, 58, 10, 1010),
-    (CHAT, 5): Cost(34, 71, 10, 1140),
-    (CHAT, 20): Cost(34, 71, 10, 1140),
-    (COMPLETIONS, None): Cost(25, 40, 3, 695),
-    (COMPLETIONS, 5): Cost(41, 88, 14, 1280),
+    (CHAT, None): Cost(15, 28, 3, 485),
+    (CHAT, 0): Cost(21, 49, 10, 770),
+    (CHAT, 5): Cost(25, 62, 10, 900),
+    (CHAT, 20): Cost(25, 62, 10, 900),
+    (COMPLETIONS, None): Cost(17, 30, 3, 525),
+    (COMPLETIONS, 5): Cost(31, 78, 14, 1035),
 }
 """Per token, by endpoint and alternatives."""
 

@@ -146,25 +146,32 @@ class ZmqEngineCore(EngineCore, LoraLoader):
             return
         try:
             message = self._decoder.decode(frames[0])
-            for output in message.outputs:
-                self._deliver(output, frames, message.timestamp)
+            self._deliver(message.outputs, frames, message.timestamp)
             if message.utility_output is not None:
                 self._calls.settle(message.utility_output)
         # Whatever a message does to us, the reader must not stop without a word: later tokens would just not come.
         except Exception as error:
             self.mark_dead(f"it sent a message that cannot be read: {error}")
 
-    def _deliver(self, output: EngineCoreOutput, frames: Sequence[bytes], produced_at: float) -> None:
-        entry = self._running.get(output.request_id)
-        if entry is None:
-            return  # aborted meanwhile
-        stream, _ = entry
-        failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
+    def _deliver(self, outputs: Sequence[EngineCoreOutput], frames: Sequence[bytes], produced_at: float) -> None:
+        for output in outputs:
+            entry = self._running.get(output.request_id)
+            if entry is None:
+                continue  # aborted meanwhile
+            stream, _ = entry
+            if output.finish_reason is None and output.error is None:
+                stream.put(delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output))
+            else:
+                self._deliver_last(output, stream, frames, produced_at)
+
+    def _deliver_last(
+        self, output: EngineCoreOutput, stream: EngineTokenStream, frames: Sequence[bytes], produced_at: float
+    ) -> None:
         delta = None
+        failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
         if failure is None:
             delta = delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output)
-        if failure is not None or output.finish_reason is not None:
-            self._forget(output.request_id)  # first: there is nothing to abort any more
+        self._forget(output.request_id)  # first: there is nothing to abort any more
         if delta is not None:
             stream.put(delta)
         elif failure is not None:

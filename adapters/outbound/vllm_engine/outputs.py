@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from adapters.outbound.vllm_engine.row_forms import row_columns
 from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
 from adapters.outbound.vllm_engine.wire import (
@@ -55,40 +57,57 @@ def delta_of(
     output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams, produced_at: float, *, is_first: bool
 ) -> TokenDelta:
     """The step of a request that did not fail. Raises MalformedTensor."""
-    token_ids = output.new_token_ids
-    logprobs = prompt_logprobs = None
-    if wanted.alternatives is not None:
-        logprobs = row_columns(output.new_logprobs, frames, wanted.alternatives, len(token_ids))
+    token_ids, logprobs = output.new_token_ids, None
+    # what is `wanted.alternatives` in either case, and mostly without a call
+    alternatives = wanted.logprobs if wanted.logprob_token_ids is None else wanted.alternatives
+    if alternatives is not None:
+        logprobs = row_columns(output.new_logprobs, frames, alternatives, len(token_ids))
         if logprobs is None and token_ids:
             raise MalformedTensor("no logprobs, though they were asked for")
+    delta = TokenDelta(token_ids, logprobs, produced_at=produced_at or None)
+    if is_first:
+        delta = _with_start(delta, output, frames, wanted)
+    if output.finish_reason is not None:
+        delta = _with_end(delta, output.finish_reason, output)
+    if output.kv_transfer_params is not None or output.ec_transfer_params is not None:
+        delta = replace(delta, transfer=TransferParams(output.kv_transfer_params, output.ec_transfer_params))
+    return delta
+
+
+def _with_start(
+    delta: TokenDelta, output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams
+) -> TokenDelta:
+    """Also what comes with a prefill. One that comes again is of a request that was preempted, and mostly from the
+    cache: that is none of its caller's business."""
+    prompt_logprobs = None
     if wanted.prompt_logprobs is not None and output.new_prompt_logprobs_tensors is not None:
         prompt_logprobs = columns(output.new_prompt_logprobs_tensors, frames, wanted.prompt_logprobs)
-    # a request that was preempted is prefilled again, mostly from the cache: that is none of its caller's business
-    prefill = output.prefill_stats if is_first else None
-    transfer = None
-    if output.kv_transfer_params is not None or output.ec_transfer_params is not None:
-        transfer = TransferParams(output.kv_transfer_params, output.ec_transfer_params)
-    return TokenDelta(
-        token_ids,
-        logprobs,
-        prompt_logprobs,
-        None if output.finish_reason is None else FINISH_REASONS[output.finish_reason],
-        output.stop_reason,
-        None if prefill is None else prefill.num_cached_tokens,
-        None if prefill is None else prefill.num_cache_creation_tokens,
-        transfer,
-        _start(output.events or (), produced_at) if is_first else None,
-        produced_at or None,
-        None if output.spec_decode_metrics is None else _speculation(output.spec_decode_metrics),
+    prefill = output.prefill_stats
+    return replace(
+        delta,
+        prompt_logprobs=prompt_logprobs,
+        cached_tokens=None if prefill is None else prefill.num_cached_tokens,
+        created_cache_tokens=None if prefill is None else prefill.num_cache_creation_tokens,
+        start=_start(output.events or (), delta.produced_at),
     )
 
 
-def _start(events: Sequence[EngineEvent], produced_at: float) -> EngineStart | None:
+def _with_end(delta: TokenDelta, reason: int, output: EngineCoreOutput) -> TokenDelta:
+    drafts = output.spec_decode_metrics
+    return replace(
+        delta,
+        finish_reason=FINISH_REASONS[reason],
+        stop_reason=output.stop_reason,
+        speculation=None if drafts is None else _speculation(drafts),
+    )
+
+
+def _start(events: Sequence[EngineEvent], produced_at: float | None) -> EngineStart | None:
     """Same as vLLM: of several times that it was taken up, the first counts, and 0 is no time."""
-    if not events and not produced_at:
+    if not events and produced_at is None:
         return None
     times = {event.type: event.timestamp for event in reversed(events)}
-    return EngineStart(times.get(QUEUED) or None, times.get(SCHEDULED) or None, produced_at or None)
+    return EngineStart(times.get(QUEUED) or None, times.get(SCHEDULED) or None, produced_at)
 
 
 def _speculation(told: SpecDecodeMetrics) -> Speculation:

@@ -5,27 +5,32 @@ form are decoded, and where those that follow differ in nothing else, their numb
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.msgpack import Ext
 
 from adapters.outbound.vllm_engine.tensors import FORMATS, columns
 from adapters.outbound.vllm_engine.wire import NULL, LogprobRows, decode, encode
-from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
+from domain.logprobs import LogprobColumns
 
 
-class _Form(Struct, frozen=True, gc=False):
-    """One row of `width` entries."""
+class _Form(NamedTuple):
+    """One row, as it is sent and as it was asked for."""
 
-    numbers: struct.Struct
-    """And of what stands between them: before the ids, the logprobs and the rank, and at the end."""
-    between: tuple[bytes, bytes, bytes, bytes]
+    parts: struct.Struct
+    """The numbers, and what stands between them: before the ids, the logprobs and the rank, and at the end."""
+    between_of: Callable[[Sequence[Any]], Sequence[bytes]]
+    between: Sequence[bytes]
+    columns_of: Callable[[Sequence[Any]], tuple[Sequence[int], Sequence[float], Sequence[int]]]
     width: int
 
 
-_FORMS: dict[int, _Form] = {}
-"""By the length of the whole, of which there are few: tensors of more than some bytes travel elsewhere."""
+_FORMS: dict[tuple[int, int], _Form] = {}
+"""By the length of the whole and the alternatives asked for, of which there are few: tensors of more than some bytes
+travel elsewhere."""
 
 
 def row_columns(
@@ -36,22 +41,21 @@ def row_columns(
     Raises MalformedTensor, msgspec.DecodeError."""
     if not isinstance(rows, Raw):
         return None if rows is None else columns(rows, frames, alternatives, tokens)
-    form = _FORMS.get(len(rows)) if tokens == 1 else None
+    form = _FORMS.get((len(rows), alternatives)) if tokens == 1 else None
     if form is not None:
-        full, found = form.width, form.numbers.unpack(rows)
-        if (found[0], found[full + 1], found[2 * full + 2], found[-1]) == form.between:
-            width = full if alternatives == WHOLE_VOCABULARY or alternatives >= full else alternatives + 1
-            start = full + 2
-            return LogprobColumns(width, found[1 : width + 1], found[start : start + width], found[-2:-1])
+        parts = form.parts.unpack(rows)
+        if form.between_of(parts) == form.between:
+            token_ids, logprobs, ranks = form.columns_of(parts)
+            return LogprobColumns(form.width, token_ids, logprobs, ranks)
     if bytes(rows) == NULL:
         return None
     decoded = decode(rows, LogprobRows)
     read = columns(decoded, frames, alternatives, tokens)
-    _learn(rows, decoded)
+    _learn(rows, decoded, alternatives, read.width)
     return read
 
 
-def _learn(rows: Raw, decoded: LogprobRows) -> None:
+def _learn(rows: Raw, decoded: LogprobRows, alternatives: int, asked: int) -> None:
     """Keep the form of what could be read, if it is of one row, has all of its numbers in place, and is written as
     anyone would."""
     tensors = (decoded.token_ids, decoded.logprobs, decoded.ranks)
@@ -65,6 +69,8 @@ def _learn(rows: Raw, decoded: LogprobRows) -> None:
         end += len(encode(tensor))
         layout += f"{end - len(content) - position}s{count}{FORMATS[tensor.dtype]}"
         position = end
-    numbers = struct.Struct(f"{layout}{len(rows) - position}s")
-    found = numbers.unpack(rows)
-    _FORMS[len(rows)] = _Form(numbers, (found[0], found[width + 1], found[2 * width + 2], found[-1]), width)
+    parts = struct.Struct(f"{layout}{len(rows) - position}s")
+    ids, logprobs, rank = 1, width + 2, 2 * width + 3
+    between_of = itemgetter(0, logprobs - 1, rank - 1, -1)
+    columns_of = itemgetter(slice(ids, ids + asked), slice(logprobs, logprobs + asked), slice(rank, rank + 1))
+    _FORMS[len(rows), alternatives] = _Form(parts, between_of, between_of(parts.unpack(rows)), columns_of, asked)

@@ -40,18 +40,19 @@ class EngineTokenStream(TokenStream):
         self._on_ready = on_ready
 
     def take(self) -> TokenDelta | None:
-        if self._deltas:
-            delta = self._next()
-            if delta.finish_reason is not None:
+        deltas = self._deltas
+        if not deltas:
+            if self._ended:
+                raise StopAsyncIteration
+            if self._failure is not None:
                 self._ended = True
-                self._on_ready()
-            return delta
-        if self._ended:
-            raise StopAsyncIteration
-        if self._failure is not None:
+                raise self._failure
+            return None
+        delta = deltas.pop() if len(deltas) == 1 else self._next_of_several()
+        if delta.finish_reason is not None:
             self._ended = True
-            raise self._failure
-        return None
+            self._on_ready()
+        return delta
 
     def close(self) -> None:
         was_ended, self._ended = self._ended, True
@@ -61,10 +62,8 @@ class EngineTokenStream(TokenStream):
         if not was_ended:
             on_ready()
 
-    def _next(self) -> TokenDelta:
+    def _next_of_several(self) -> TokenDelta:
         deltas = self._deltas
-        if len(deltas) == 1:
-            return deltas.pop()
         taken = deltas[:MOST_MERGED]
         if len({delta.logprobs.width for delta in taken if delta.logprobs is not None}) > 1:
             return deltas.pop(0)

@@ -11,6 +11,9 @@ from application.services.aside import CELL, SHORT, begun_aside
 from application.services.choices import Choices
 from domain.generation import TextDelta
 
+MOST_CELLS = SHORT // CELL
+"""Scores that are encoded at once."""
+
 
 class ChunkEncoder(Protocol):
     """What one endpoint makes of its choices. Each method gives whole frames, or nothing."""
@@ -51,12 +54,14 @@ class AnswerFrames(Source[bytes]):
     def take(self) -> bytes | None:
         if not self._running:
             raise StopAsyncIteration
-        frames = b"" if self._opened else self._chunks.opening()
-        self._opened = True
+        frames = b""
+        if not self._opened:
+            self._opened = True
+            frames = self._chunks.opening()
         try:
             while (arrival := self._large or self._choices.take()) is not None:
                 index, delta = arrival
-                if delta.scored is None and not self._unscored:
+                if not self._unscored and (delta.scored is None or delta.scored.cells <= MOST_CELLS):
                     frames += self._chunks.delta(index, delta)
                 elif (chunk := self._with_scores(index, delta)) is not None:
                     frames += chunk
@@ -91,7 +96,7 @@ class AnswerFrames(Source[bytes]):
             cells = delta.scored.cells if delta.scored is not None else 0
             if index in self._unscored:
                 cells += self._choices.generations[index].prompt_cells
-            if CELL * cells <= SHORT:
+            if cells <= MOST_CELLS:
                 self._unscored.discard(index)
                 return self._chunks.delta(index, delta)
             self._large = index, delta

@@ -112,6 +112,7 @@ class ChatChunks:
         self._reply = reply
         self._choices = choices
         self._answer = answer
+        self._returns_ids = answer.return_token_ids
         self._logprobs = [rows.logprobs() for _ in range(count)]
         self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
@@ -133,8 +134,8 @@ class ChatChunks:
         return frames
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        logprobs, finish_reason, returns_ids = self._logprobs[index], delta.finish_reason, self._answer.return_token_ids
-        if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or returns_ids)):
+        logprobs, finish_reason = self._logprobs[index], delta.finish_reason
+        if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or self._returns_ids)):
             return b""
         rows = b"null"
         if logprobs:
@@ -152,7 +153,7 @@ class ChatChunks:
                 encode(finish_reason),
                 b"" if finish_reason is None else b',"stop_reason":' + encode(delta.stop_reason),
                 b',"token_ids":',
-                ids_json(delta.token_ids if returns_ids else None),
+                ids_json(delta.token_ids if self._returns_ids else None),
                 b"}]",
                 self._usage(self._choices.generations[index].usage.completion_tokens),
                 b"" if finish_reason is None or self._choices.usage_shown.at_end else fingerprint_json(self._answer),

@@ -152,7 +152,7 @@ class CompletionChunks:
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
         encoder, answer, shown = self._encoders[index], self._answer, self._choices.usage_shown
-        if not encoder.is_worth_a_chunk(delta, answer.return_token_ids):
+        if not (delta.text or encoder.is_worth_a_chunk(delta, answer.return_token_ids)):
             return b""
         text, rows = encode(encoder.add(delta)), encoder.logprobs_json() or b"null"
         if self._usual and delta.finish_reason is None and index not in self._unseen:
