@@ -31,10 +31,10 @@ class RepetitionDetection(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         name = "repetition_detection"
-        sizes = 0 <= self.min_pattern_size <= self.max_pattern_size
-        _check(name, self.min_pattern_size, sizes, "of sizes with 0 <= min_pattern_size <= max_pattern_size")
-        enough = self.max_pattern_size == 0 or self.min_count >= 2
-        _check(name, self.min_count, enough, "of a min_count of at least 2")
+        if not 0 <= self.min_pattern_size <= self.max_pattern_size:
+            raise _refused(name, self.min_pattern_size, "of sizes with 0 <= min_pattern_size <= max_pattern_size")
+        if self.max_pattern_size != 0 and self.min_count < 2:
+            raise _refused(name, self.min_count, "of a min_count of at least 2")
 
 
 class SamplingParams(Struct, frozen=True, kw_only=True):
@@ -79,23 +79,31 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
     """From which prompt token on an engine that tells the experts of each token is to do so."""
 
     def __post_init__(self) -> None:
-        _check("temperature", self.temperature, 0 <= self.temperature <= 2, "in [0, 2]")
-        _check("top_p", self.top_p, 0 < self.top_p <= 1, "in (0, 1]")
-        _check("top_k", self.top_k, self.top_k >= -1, "-1 or 0 (disabled), or at least 1")
-        _check("min_p", self.min_p, 0 <= self.min_p <= 1, "in [0, 1]")
-        for name in ("frequency_penalty", "presence_penalty"):
-            penalty = getattr(self, name)
-            _check(name, penalty, -2 <= penalty <= 2, "in [-2, 2]")
-        _check("repetition_penalty", self.repetition_penalty, 0 < self.repetition_penalty < inf, "positive and finite")
-        _check("min_tokens", self.min_tokens, self.min_tokens >= 0, "at least 0")
+        if not 0 <= self.temperature <= 2:
+            raise _refused("temperature", self.temperature, "in [0, 2]")
+        if not 0 < self.top_p <= 1:
+            raise _refused("top_p", self.top_p, "in (0, 1]")
+        if not self.top_k >= -1:
+            raise _refused("top_k", self.top_k, "-1 or 0 (disabled), or at least 1")
+        if not 0 <= self.min_p <= 1:
+            raise _refused("min_p", self.min_p, "in [0, 1]")
+        if not -2 <= self.frequency_penalty <= 2:
+            raise _refused("frequency_penalty", self.frequency_penalty, "in [-2, 2]")
+        if not -2 <= self.presence_penalty <= 2:
+            raise _refused("presence_penalty", self.presence_penalty, "in [-2, 2]")
+        if not 0 < self.repetition_penalty < inf:
+            raise _refused("repetition_penalty", self.repetition_penalty, "positive and finite")
+        if not self.min_tokens >= 0:
+            raise _refused("min_tokens", self.min_tokens, "at least 0")
         if self.max_tokens is not None:
-            _check("max_tokens", self.max_tokens, self.max_tokens >= 1, "at least 1")
-            fits = self.min_tokens <= self.max_tokens
-            _check("min_tokens", self.min_tokens, fits, f"at most max_tokens, which is {self.max_tokens}")
-
+            if not self.max_tokens >= 1:
+                raise _refused("max_tokens", self.max_tokens, "at least 1")
+            if self.min_tokens > self.max_tokens:
+                raise _refused("min_tokens", self.min_tokens, f"at most max_tokens, which is {self.max_tokens}")
         if self.logprob_token_ids is not None:
             count = len(self.logprob_token_ids)
-            _check("logprob_token_ids", count, 1 <= count <= MOST_SCORED_IDS, f"1 to {MOST_SCORED_IDS} ids")
+            if not 1 <= count <= MOST_SCORED_IDS:
+                raise _refused("logprob_token_ids", count, f"1 to {MOST_SCORED_IDS} ids")
 
     @property
     def alternatives(self) -> int | None:
@@ -107,6 +115,5 @@ class SamplingParams(Struct, frozen=True, kw_only=True):
         return self.temperature == 0
 
 
-def _check(param: str, value: float, ok: bool, wanted: str) -> None:
-    if not ok:
-        raise OutOfRange(f"{param} must be {wanted}, got {value}.", param)
+def _refused(param: str, value: float, wanted: str) -> OutOfRange:
+    return OutOfRange(f"{param} must be {wanted}, got {value}.", param)

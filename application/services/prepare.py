@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from application.model import ModelDefaults, ModelLimits
 from application.requests import Chat, Completion, Continuation, TextRequest, Truncation
@@ -56,7 +56,7 @@ class Prepare:
         else:
             # Same as vLLM: what is known already is cut already, too.
             prompt, param = Prompt(chat.prompt_token_ids), "kv_transfer_params"
-            chat = msgspec.structs.replace(chat, truncation=None)
+            chat = replace(chat, truncation=None)
         fields = FieldNames(prompt=param, alternatives="top_logprobs", max_tokens=chat.max_tokens_field)
         [prepared] = await self._prepared(chat, {chat.request_id: prompt}, fields)
         return prepared
@@ -94,7 +94,7 @@ class Prepare:
                 GenerationRequest(
                     request_id=request_id,
                     prompt_token_ids=prompt.token_ids,
-                    sampling=msgspec.structs.replace(sampling, max_tokens=self._max_tokens(prompt, sampling, fields)),
+                    sampling=self._limited(sampling, prompt, fields),
                     priority=scheduling.priority,
                     cache_salt=scheduling.cache_salt,
                     session_id=scheduling.session_id,
@@ -115,7 +115,7 @@ class Prepare:
                 check_in_vocabulary(name, token_ids, limits.vocab_size)
         if request.output.n > 1 and sampling.is_greedy:
             raise SameChoices("n must be 1 with greedy sampling: all choices would be the same.", "n")
-        return msgspec.structs.replace(
+        return replace(
             sampling,
             eos_token_id=self._defaults.eos_token_id,
             stop_token_ids=self._stop_token_ids(sampling),
@@ -137,14 +137,14 @@ class Prepare:
         prompt.check(self._limits.vocab_size, max_model_len, fields.prompt)
         return prompt
 
-    def _max_tokens(self, prompt: Prompt, sampling: SamplingParams, fields: FieldNames) -> int:
+    def _limited(self, sampling: SamplingParams, prompt: Prompt, fields: FieldNames) -> SamplingParams:
         if sampling.routed_experts_prompt_start > len(prompt.token_ids):
             message = f"routed_experts_prompt_start must be at most the prompt's {len(prompt.token_ids)} tokens."
             raise OutOfRange(message, "routed_experts_prompt_start")
         max_tokens = prompt.max_tokens(sampling.max_tokens, self._max_model_len, fields.max_tokens)
         if self._limits.max_output_tokens is not None:
             max_tokens = min(max_tokens, self._limits.max_output_tokens)
-        return max_tokens
+        return sampling if max_tokens == sampling.max_tokens else replace(sampling, max_tokens=max_tokens)
 
     def _stop_token_ids(self, sampling: SamplingParams) -> Sequence[int]:
         if sampling.ignore_eos:

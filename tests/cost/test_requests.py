@@ -10,7 +10,7 @@ from tests.cost.server import Server, request
 from tests.http.serving import CHAT, COMPLETIONS, question
 
 TOKENS = 4
-BOUNDS = {CHAT: Cost(800, 1500, 210, 18_600), COMPLETIONS: Cost(800, 1500, 210, 18_600)}
+BOUNDS = {CHAT: Cost(740, 1400, 180, 17_600), COMPLETIONS: Cost(730, 1360, 170, 17_200)}
 WRITES = TOKENS
 """A chunk a step, the first with the response's head, the last with the end."""
 

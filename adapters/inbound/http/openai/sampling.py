@@ -136,7 +136,9 @@ def refuse_unbuilt(body: Struct) -> None:
     """Refuse by name what is asked for and not served, rather than answer without it."""
     for name, neutral in _unbuilt(type(body)).items():
         value = getattr(body, name)
-        if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
+        if value is neutral or value is None:
+            continue
+        if value != neutral or isinstance(value, bool) is not isinstance(neutral, bool):
             raise NotSupported(f"{name} is not supported by this server yet.", name)
 
 
