@@ -6,6 +6,7 @@ from functools import partial
 from application.ports.source import OnReady, Source, nobody
 from application.services.gathered import Gathered
 from application.services.text_generation import TextGeneration
+from domain.errors import EngineFailure, RequestError
 from domain.generation import TextDelta, TokenUsage, TransferParams
 from domain.precedence import UsageShown
 from domain.speculation import Speculation
@@ -19,7 +20,7 @@ class Choices(Source[Arrival]):
     """Deltas of all choices in the order in which the engine brings them. Whoever receives it closes it.
 
     Nothing is read ahead of the client: what a slow one has not taken yet waits with the engine's outputs. What fails
-    one fails the answer.
+    one fails the answer, after what others had gathered.
     """
 
     def __init__(self, per_prompt: int, usage_shown: UsageShown, *, shows_timing: bool, interval: int = 1) -> None:
@@ -37,6 +38,8 @@ class Choices(Source[Arrival]):
         """Indexes of several choices that may have something, in the order in which they got it."""
         self._on_ready: OnReady = nobody
         self._first: Arrival | None = None
+        self._failure: EngineFailure | RequestError | None = None
+        """Of one of several."""
         self._running = 0
         self._closed = False
 
@@ -119,10 +122,14 @@ class Choices(Source[Arrival]):
     def _next_of_several(self) -> Arrival | None:
         """Of each that has something, in its turn."""
         if not self._running:
-            raise StopAsyncIteration
+            return self._next_at_the_end()
         while self._ready:
             index = next(iter(self._ready))
-            delta = self._sources[index].take()
+            try:
+                delta = self._sources[index].take()
+            except (EngineFailure, RequestError) as failure:
+                self._failure, self._running = failure, 0
+                return self._next_at_the_end()
             del self._ready[index]
             if delta is None:
                 continue
@@ -132,6 +139,16 @@ class Choices(Source[Arrival]):
                 self._running -= 1
             return index, delta
         return None
+
+    def _next_at_the_end(self) -> Arrival:
+        """What others had gathered when one failed, and was not shown yet. Raises how it ended."""
+        if self._failure is None:
+            raise StopAsyncIteration
+        for index, source in enumerate(self._sources):
+            if isinstance(source, Gathered) and (rest := source.rest()) is not None:
+                self._on_ready()
+                return index, rest
+        raise self._failure
 
     def _arrive(self, index: int) -> None:
         self._ready[index] = None

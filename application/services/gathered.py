@@ -35,6 +35,10 @@ class Gathered(Source[TextDelta]):
                 return self._all()
         return self._all() if self._failure is not None else None
 
+    def rest(self) -> TextDelta | None:
+        """What was gathered so far and is not to wait for more."""
+        return self._all() if self._deltas else None
+
     def close(self) -> None:
         self._failure = None
         self._generation.close()

@@ -237,6 +237,16 @@ async def test_a_failure_is_told_behind_the_tokens_gathered_before_it() -> None:
         await reader.ended()
 
 
+async def test_a_failure_of_one_choice_is_told_behind_what_others_have_gathered() -> None:
+    async with read("two choices", interval=9) as (under_test, reader):
+        under_test.engines[1].bring(TokenDelta([99]))
+        assert [delta.text for _, delta in reader.taken] == ["b", "b"]
+        under_test.engines[0].bring(LOST)
+        assert [(index, delta.text) for index, delta in reader.taken[2:]] == [(1, "c")]
+        with pytest.raises(EngineFailure, match="lost"):
+            await reader.ended()
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 async def test_what_came_while_the_reader_was_away_is_there_when_it_is_back(layer: str) -> None:
     async with read(layer) as (under_test, reader):

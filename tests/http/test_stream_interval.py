@@ -154,6 +154,42 @@ async def test_a_failure_of_one_of_several(path: str) -> None:
 
 
 @by_endpoint
+async def test_a_failure_of_one_that_has_gathered_nothing_comes_after_what_others_have(path: str) -> None:
+    fails, nobody = asyncio.Event(), asyncio.Event()
+    scripts: list[list[Step]] = [[*map(TokenDelta, ([text], [text + 1], [text + 2])), nobody] for text in (104, 120)]
+    engine = ScriptedEngine(scripts[0], [TokenDelta([97]), fails, EngineFailure("It broke.")], scripts[1])
+    app = application(engine)
+    exchange = Exchange(app, path, question(path, stream=True, stream_interval=9, n=3))
+    await exchange.until(lambda exchange: all(first in exchange.received for first in (b'"a"', b'"h"', b'"x"')))
+    fails.set()
+    await exchange.until(lambda exchange: exchange.complete)
+    await exchange.end()
+    *_, one, other, error, done = frames(exchange.response)
+    assert b'"ij"' in one
+    assert b'"yz"' in other
+    assert b"It broke." in error
+    assert done == b"data: [DONE]"
+    assert await counted(app) == {"error": 1, "abort": 2}
+
+
+@by_endpoint
+@pytest.mark.parametrize("gathering", [0, 1, 2])
+async def test_a_dead_engine_takes_nothing_along_that_any_choice_has_gathered(path: str, gathering: int) -> None:
+    nobody = asyncio.Event()
+    scripts: list[list[Step]] = [[TokenDelta([text]), nobody] for text in b"abc"]
+    scripts[gathering].insert(1, TokenDelta([122]))
+    engine = ScriptedEngine(*scripts)
+    exchange = Exchange(application(engine), path, question(path, stream=True, stream_interval=9, n=3))
+    await exchange.until(lambda exchange: all(first in exchange.received for first in (b'"a"', b'"b"', b'"c"')))
+    engine.die()
+    await exchange.until(lambda exchange: exchange.complete)
+    await exchange.end()
+    *_, gathered, error, _ = frames(exchange.response)
+    assert b'"z"' in gathered
+    assert b"died" in error
+
+
+@by_endpoint
 async def test_a_failure_with_nothing_gathered(path: str) -> None:
     app = application(ScriptedEngine([TokenDelta([97]), EngineFailure("It broke.")]))
     *_, first, error, _ = frames(await post(app, path, question(path, stream=True, stream_interval=9)))
