@@ -146,8 +146,7 @@ class Choices(Source[Arrival]):
             raise StopAsyncIteration
         for index, source in enumerate(self._sources):
             if isinstance(source, Gathered) and (rest := source.rest()) is not None:
-                self._on_ready()
-                return index, rest
+                return index, rest  # what failed has called, as it ended in the midst of `take`: so there is more
         raise self._failure
 
     def _arrive(self, index: int) -> None:
