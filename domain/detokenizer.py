@@ -12,6 +12,9 @@ from domain.token_text import TokenPiece, TokenTexts, Utf8Reader, whole_characte
 
 PieceOf = Callable[[int], TokenPiece]
 
+NO_CONTEXT = (b"",)
+"""Of one token behind a whole character."""
+
 
 class TokenReader(Protocol):
     """What a client is shown of each step's tokens."""
@@ -113,7 +116,9 @@ class Detokenizer(TokenReader):
                 self._seen += 1
                 if delta.logprobs is None:
                     return TextDelta(text, token_ids)
-                scored = ScoredTokens(token_ids, [text], [self._offset], [b""], delta.logprobs, self._hides_special)
+                scored = ScoredTokens(
+                    token_ids, (text,), (self._offset,), NO_CONTEXT, delta.logprobs, self._hides_special
+                )
                 self._offset += len(text)
                 return TextDelta(text, token_ids, scored)
         return self._feed_any(delta)

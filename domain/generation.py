@@ -1,8 +1,8 @@
 """A generation: what is asked of an engine, and what comes of it, step by step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +12,9 @@ from domain.lora import LoraAdapter
 from domain.sampling import SamplingParams
 from domain.speculation import Speculation
 from domain.timing import EngineStart
+
+PART_CELLS = 1 << 12
+"""Scores in one part of many, if it is not a single row: some 100 us to encode."""
 
 
 class FinishReason(StrEnum):
@@ -99,6 +102,31 @@ class ScoredTokens(Struct, frozen=True, gc=False):
     def unscored(self) -> int:
         """How many tokens at the start have no score: the first of a prompt."""
         return len(self.token_ids) - (len(self.columns.ranks) if self.columns else 0)
+
+    def parts(self) -> Iterable["ScoredTokens"]:
+        """In order, parts that are no more work than others wait for: of each, all tokens have a score or none has,
+        and all are read behind the same bytes."""
+        columns = self.columns
+        if columns is None or not 0 < len(columns.token_ids) <= PART_CELLS or self.unscored or any(self.contexts):
+            return self._parts()
+        return (self,)
+
+    def _parts(self) -> Iterator["ScoredTokens"]:
+        columns, unscored = self.columns, self.unscored
+        most = max(1, PART_CELLS // columns.width) if columns else PART_CELLS
+        alike = groupby(range(len(self.token_ids)), key=lambda index: (index < unscored, self.contexts[index]))
+        for (is_unscored, _), indexes in alike:
+            group = list(indexes)
+            for start in range(group[0], group[-1] + 1, most):
+                end = min(start + most, group[-1] + 1)
+                yield ScoredTokens(
+                    self.token_ids[start:end],
+                    self.texts[start:end],
+                    self.offsets[start:end],
+                    self.contexts[start:end],
+                    None if is_unscored or columns is None else columns.between(start - unscored, end - unscored),
+                    self.hides_special,
+                )
 
 
 class TextDelta(Struct, frozen=True, gc=False):

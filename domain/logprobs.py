@@ -33,10 +33,12 @@ class LogprobColumns(Struct, frozen=True, gc=False):
 
     def first(self, rows: int) -> "LogprobColumns":
         """The same columns with only the first `rows` positions."""
-        if rows == len(self.ranks):
-            return self
-        end = rows * self.width
-        return LogprobColumns(self.width, self.token_ids[:end], self.logprobs[:end], self.ranks[:rows])
+        return self if rows == len(self.ranks) else self.between(0, rows)
+
+    def between(self, start: int, end: int) -> "LogprobColumns":
+        """The same columns with only the positions from `start` to before `end`."""
+        cells = slice(start * self.width, end * self.width)
+        return LogprobColumns(self.width, self.token_ids[cells], self.logprobs[cells], self.ranks[start:end])
 
 
 def joined_columns(parts: Sequence[LogprobColumns]) -> LogprobColumns:

@@ -37,15 +37,15 @@ find_python() {
   return 1
 }
 
-# ensure_northbound [serving] : makes $venv, or brings it up to date when pyproject.toml changed. With all that the checks
-# need, unless it is for serving alone: that is half the download.
+# ensure_northbound [serving] : makes $venv, or brings it up to date when pyproject.toml or what is compiled changed. With
+# all that the checks need, unless it is for serving alone: that is half the download.
 ensure_northbound() {
   local stamp made python needs=(--group dev)
   [ "${1-}" != serving ] || needs=()
   # one maker at a time: two scripts may be started side by side
   exec 8<"$root/pyproject.toml"
   flock 8
-  stamp="$root $(cksum <"$root/pyproject.toml")"
+  stamp="$root $(cat "$root/pyproject.toml" "$root"/adapters/inbound/http/openai/_filling.c | cksum)"
   made=$(cat "$venv/.northbound-stamp" 2>/dev/null) || true
   if [ "$made" != "$stamp" ] && { [ ${#needs[@]} != 0 ] || [ "$made" != "$stamp for serving" ]; }; then
     say "preparing $venv"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dependency_injector import containers, providers
 
 from adapters.inbound.http.body import BodyLimit
+from adapters.inbound.http.openai import filling
 from adapters.inbound.http.openai.exchange import TokenDisplays
 from adapters.inbound.http.sse import SilenceLimit
 from adapters.inbound.http.vllm.tokenize.routes import TokenizerConfiguration
@@ -67,4 +68,5 @@ class Container(containers.DeclarativeContainer):
     models = providers.Singleton(
         ServedModels, names, root, providers.Callable(lambda: int(time.time())), engine, options, lora_adapters
     )
-    displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece)
+    fill_rows = providers.Callable(filling.quickest)
+    displays = providers.Singleton(TokenDisplays, tokenizer.provided.piece, fill_rows)

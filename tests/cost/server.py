@@ -12,6 +12,8 @@ from uvicorn.server import ServerState
 from adapters.bootstrap.app import DEFAULTS, build_server_app
 from adapters.bootstrap.http_protocol import HttpProtocol
 from adapters.bootstrap.http_server import HttpServer
+from adapters.inbound.http.openai import filling
+from adapters.inbound.http.openai.filling import FillRows
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.handshake import EngineFacts
@@ -84,7 +86,7 @@ class Connection(asyncio.Transport):
 class Server:
     """Answers are ASCII, a token a step, in rows with other tokens where the engine is to send any."""
 
-    def __init__(self, *, silence_limit: float = 0) -> None:
+    def __init__(self, *, silence_limit: float = 0, fill_rows: FillRows = filling.fill_rows) -> None:
         self.loop = CountingLoop()
         self.wires = Wires()
         self._tokenizer = HfTokenizer(byte_level_bpe())
@@ -94,14 +96,15 @@ class Server:
             if self._tokenizer.piece(token_id).content.isalnum()
         ]
         self._state = ServerState()
-        self.in_loop(self._start, silence_limit)
+        self.in_loop(self._start, silence_limit, fill_rows)
 
-    def _start(self, silence_limit: float) -> None:
+    def _start(self, silence_limit: float, fill_rows: FillRows) -> None:
         engine = ZmqEngineCore(self.wires, [0], EngineFacts("0", LONGEST))
         engine.start()
         wired = container(
             engine, tokenizer=self._tokenizer, vocab_size=self._tokenizer.vocab_size, silence_limit=silence_limit
         )
+        wired.fill_rows.override(fill_rows)
         server = HttpServer(build_server_app(wired, DEFAULTS), cast("socket.socket", None), keep_alive_s=5, drain_s=1)
         self._config = server._server.config
         self._config.load()

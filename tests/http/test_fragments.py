@@ -1,9 +1,11 @@
 """What is kept of tokens: the JSON that their rows are put together from."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from adapters.inbound.http.openai import filling
 from adapters.inbound.http.openai.fragments import LARGEST_ID, Kept, KeptById, TokenDisplay, make_fragment
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
 from tests.http.answers import answer
@@ -33,14 +35,14 @@ async def test_percent_signs_are_text(as_ids: bool) -> None:
 
 
 def test_an_alternative_is_made_once_for_each_context() -> None:
-    display = TokenDisplay(HardTokenizer().piece, show_token_ids=False)
+    display = TokenDisplay(HardTokenizer().piece, show_token_ids=False, fill_rows=filling.fill_rows)
     party = "🎉".encode()
 
     alone, whole = (display.alternative(party[-1], context, hides_special=True) for context in (b"", party[:-1]))
 
     assert (alone.shown, whole.shown) == ("\ufffd", "🎉")
     assert display.alternative(party[-1], party[:-1], hides_special=True) is whole
-    assert display.entries([party[-1]], party[:-1], hides_special=True) == [whole.entry]
+    assert display.entries(party[:-1], hides_special=True).make(party[-1]) == whole.entry
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -66,14 +68,20 @@ def test_what_is_kept_of_ids_is_bounded() -> None:
         made.append(token_id)
         return b"%d" % token_id
 
-    kept = KeptById(make, most=10)
+    by_id = KeptById(make, most=10)
+
+    def of(row: Iterable[int]) -> list[bytes]:
+        return [by_id[token_id] for token_id in row]
+
     row = [*range(100), *range(95, 100), 5, -1, -2, LARGEST_ID, -1]
 
-    assert kept.of(row) == [b"%d" % token_id for token_id in row]
+    assert of(row) == [b"%d" % token_id for token_id in row]
     assert made == [*range(100), 5, -1, -2, LARGEST_ID, -1]
-    assert kept.of([99, 5]) == [b"99", b"5"]
+    assert of([99, 5]) == [b"99", b"5"]
+    assert len(by_id.kept) == 100
+    assert len([made for made in by_id.kept if made is not None]) <= 10
     made.clear()
-    assert [kept.of([5, 99]), kept.of([5, -1]), kept.of([])] == [[b"5", b"99"], [b"5", b"-1"], []]
+    assert [of([5, 99]), of([5, -1]), of([])] == [[b"5", b"99"], [b"5", b"-1"], []]
     assert made == [-1]
 
 

@@ -41,6 +41,18 @@ async def test_chat(given: float, shown: float, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("given", "shown"), SHOWN)
+async def test_chat_without_alternatives(given: float, shown: float, stream: bool) -> None:
+    app = application(ScriptedEngine([TokenDelta([104], LogprobColumns(1, [104], [given], [1]))]))
+
+    logprobs = answer(await post(app, CHAT, question(CHAT, stream=stream, **with_logprobs(CHAT, 0)))).logprobs
+
+    assert logprobs is not None
+    [entry] = logprobs["content"]
+    assert (entry["logprob"], entry["top_logprobs"]) == (shown, [])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("given", "shown"), SHOWN)
 async def test_completions(given: float, shown: float, stream: bool) -> None:
     scores = LogprobColumns(2, [104, 105], [given, given], [1])
     prompt = LogprobColumns(2, [98, 99], [given, given], [1])

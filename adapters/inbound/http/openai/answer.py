@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, structs
 
-from adapters.inbound.http.openai.fragments import encode
+from adapters.inbound.http.openai.encoding import encode
 from application.services.choices import Choices
 from domain.generation import TokenUsage
 from domain.speculation import Speculation

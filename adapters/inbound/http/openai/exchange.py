@@ -10,6 +10,7 @@ from litestar.response.base import ASGIResponse
 from adapters.inbound.http.departure import unless_gone
 from adapters.inbound.http.endpoint import HttpRequest
 from adapters.inbound.http.openai.answer import Answer
+from adapters.inbound.http.openai.filling import FillRows
 from adapters.inbound.http.openai.fragments import TokenDisplay
 from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from adapters.inbound.http.openai.sampling import InvalidField
@@ -24,10 +25,10 @@ LONGEST_ID = 1024
 class TokenDisplays:
     """The two ways to show a token in logprobs, and the one in those of a prompt."""
 
-    def __init__(self, piece_of: PieceOf) -> None:
-        self._by_text = TokenDisplay(piece_of, show_token_ids=False)
-        self._by_id = TokenDisplay(piece_of, show_token_ids=True)
-        self.of_prompts = PromptDisplay(piece_of)
+    def __init__(self, piece_of: PieceOf, fill_rows: FillRows) -> None:
+        self._by_text = TokenDisplay(piece_of, show_token_ids=False, fill_rows=fill_rows)
+        self._by_id = TokenDisplay(piece_of, show_token_ids=True, fill_rows=fill_rows)
+        self.of_prompts = PromptDisplay(piece_of, fill_rows)
 
     def of(self, choices: Choices) -> TokenDisplay:
         return self._by_id if choices.show_token_ids else self._by_text

@@ -1,38 +1,13 @@
-"""Columns to bytes: what chat and completions show of scored tokens.
+"""Columns to bytes: what chat and completions show of scored tokens."""
 
-All numbers of a step are encoded in one call and then dealt out between the fragments of their tokens.
-"""
-
+import sys
 from collections.abc import Sequence
 
-from adapters.inbound.http.openai.fragments import TokenDisplay, encode
+from adapters.inbound.http.openai.encoding import NULL, encode, encode_number
+from adapters.inbound.http.openai.filling import Format
+from adapters.inbound.http.openai.fragments import TokenDisplay
 from domain.generation import ScoredTokens
-from domain.logprobs import LOWEST_LOGPROB, WHOLE_VOCABULARY, LogprobColumns, clamp, repeats
-
-NULL = b"null"
-
-
-def encode_numbers(logprobs: Sequence[float]) -> list[bytes]:
-    """Each logprob as JSON, none of them null: what has no JSON, or is too low, is clamped first."""
-    if not logprobs:
-        return []
-    if len(logprobs) == 1 and LOWEST_LOGPROB < logprobs[0] <= 0:
-        return [encode(logprobs[0])]
-    numbers = encode(logprobs)
-    if b"null" in numbers or min(logprobs) < LOWEST_LOGPROB:
-        numbers = encode(clamp(logprobs))
-    return numbers[1:-1].split(b",")
-
-
-def _each_once(row: Sequence[int], numbers: list[bytes]) -> Sequence[int]:
-    """A row's ids, each where it first stands; the numbers of the others are taken out of `numbers`."""
-    repeated = repeats(row)
-    if not repeated:
-        return row
-    left = list(row)
-    for column in repeated:
-        del left[column], numbers[column]
-    return left
+from domain.logprobs import WHOLE_VOCABULARY, LogprobColumns
 
 
 class ChatLogprobs:
@@ -40,31 +15,54 @@ class ChatLogprobs:
 
     def __init__(self, display: TokenDisplay, top_logprobs: int) -> None:
         self._display = display
-        self._limit = None if top_logprobs == WHOLE_VOCABULARY else top_logprobs
+        self._limit = sys.maxsize if top_logprobs == WHOLE_VOCABULARY else top_logprobs
         self._entries: list[bytes] = []
 
     def add(self, scored: ScoredTokens | None) -> None:
-        if scored is None or scored.columns is None:
+        if scored is None or (columns := scored.columns) is None:
             return
-        columns, width, limit, display = scored.columns, scored.columns.width, self._limit, self._display
-        numbers = encode_numbers(columns.logprobs)
-        for index, context in enumerate(scored.contexts):
-            sampled = display.sampled(scored.token_ids[index], scored.texts[index], context)
-            start, end = index * width, (index + 1) * width
-            if limit == 0:
-                self._entries.append((sampled.opening + b"]}") % numbers[start])
-                continue
-            values = numbers[start:end]
-            row = _each_once(columns.token_ids[start:end], values)
-            forms = display.entries(row[:limit], context, scored.hides_special)
-            forms[0] = sampled.opening + sampled.entry
-            forms[-1] += b"]}"
-            self._entries.append(b",".join(forms) % (values[0], *values[:limit]))
+        sampled = self._display.sampled
+        if len(scored.texts) == 1 and columns.ranks:
+            token = sampled(scored.token_ids[0], scored.texts[0], scored.contexts[0])
+            if self._limit:
+                self._add_rows(scored, columns, (token.opening,), (token.entry,))
+            else:
+                self._entries.append((token.opening + b"]}") % encode_number(columns.logprobs[0]))
+            return
+        for part in scored.parts():
+            if part.columns is not None:
+                tokens = list(map(sampled, part.token_ids, part.texts, part.contexts))
+                self._add_rows(
+                    part, part.columns, [token.opening for token in tokens], [token.entry for token in tokens]
+                )
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
-        entries, self._entries = self._entries, []
-        return b'{"content":[%b]}' % b",".join(entries)
+        json = b'{"content":[%b]}' % b",".join(self._entries)
+        self._entries.clear()
+        return json
+
+    def _add_rows(
+        self, part: ScoredTokens, columns: LogprobColumns, openings: Sequence[Format], firsts: Sequence[Format]
+    ) -> None:
+        display, context = self._display, part.contexts[0]
+        kept, make = display.entries(context, part.hides_special) if context else display.usual_entries
+        entries, _ = display.fill_rows(
+            columns.token_ids,
+            columns.logprobs,
+            None,
+            columns.width,
+            columns.width,
+            self._limit,
+            openings,
+            firsts,
+            kept,
+            make,
+            b"",
+            b"]}",
+            False,
+        )
+        self._entries.append(entries)
 
 
 class CompletionLogprobs:
@@ -72,58 +70,54 @@ class CompletionLogprobs:
 
     def __init__(self, display: TokenDisplay) -> None:
         self._display = display
-        self._clear()
-
-    def _clear(self) -> None:
-        self._offsets: list[int] = []
-        self._numbers: list[bytes] = []
-        self._tokens: list[bytes] = []
-        self._tops: list[bytes] = []
+        self._parts: list[tuple[bytes, bytes, bytes, bytes]] = []
+        """Items of each of the lists."""
 
     def add(self, scored: ScoredTokens | None, alternatives: int) -> None:
         """At most so many entries beside the token itself (-1: all there are) at each position."""
         if scored is None:
             return
-        columns, unscored, texts = scored.columns, scored.unscored, scored.texts
-        numbers, shown = (encode_numbers(columns.logprobs), row_width(columns, alternatives)) if columns else ([], 0)
-        for index, context in enumerate(scored.contexts):
-            token = self._display.sampled(scored.token_ids[index], texts[index], context)
-            self._tokens.append(token.token)
-            if columns is None or index < unscored:
-                self._numbers.append(NULL)
-                self._tops.append(NULL)
-                continue
-            start = (index - unscored) * columns.width
-            values = numbers[start : start + shown]
-            row = _each_once(columns.token_ids[start : start + shown], values)
-            self._numbers.append(values[0])
-            forms = self._display.as_alternatives(row, context, scored.hides_special)
-            forms[0] = token.at_position
-            self._tops.append(_object(forms, values))
-        self._offsets += scored.offsets
+        sampled = self._display.sampled
+        shown = sys.maxsize if alternatives == WHOLE_VOCABULARY else alternatives + 1
+        columns = scored.columns
+        if len(scored.texts) == 1 and columns is not None and columns.ranks:
+            token = sampled(scored.token_ids[0], scored.texts[0], scored.contexts[0])
+            tops, numbers = self._rows(scored, columns, (token.at_position,), shown)
+            self._parts.append((b"%d" % scored.offsets[0], numbers, token.token, tops))
+            return
+        for part in scored.parts():
+            tokens = list(map(sampled, part.token_ids, part.texts, part.contexts))
+            tops = numbers = b",".join([NULL] * len(tokens))
+            if part.columns is not None:
+                tops, numbers = self._rows(part, part.columns, [token.at_position for token in tokens], shown)
+            offsets, texts = encode(part.offsets)[1:-1], b",".join([token.token for token in tokens])
+            self._parts.append((offsets, numbers, texts, tops))
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
-        json = b'{"text_offset":%b,"token_logprobs":[%b],"tokens":[%b],"top_logprobs":[%b]}' % (
-            encode(self._offsets),
-            b",".join(self._numbers),
-            b",".join(self._tokens),
-            b",".join(self._tops),
-        )
-        self._clear()
+        parts = self._parts
+        items = parts[0] if len(parts) == 1 else tuple(map(b",".join, zip(*parts, strict=True))) or (b"",) * 4
+        json = b'{"text_offset":[%b],"token_logprobs":[%b],"tokens":[%b],"top_logprobs":[%b]}' % items
+        parts.clear()
         return json
 
-
-def _object(forms: Sequence[bytes], numbers: Sequence[bytes]) -> bytes:
-    """Of keys with their numbers; where two keys read the same, the first stays."""
-    if len(set(forms)) < len(forms):
-        first: dict[bytes, bytes] = {}
-        for form, number in zip(forms, numbers, strict=True):
-            first.setdefault(form, number)
-        forms, numbers = list(first), list(first.values())
-    return (b"{" + b",".join(forms) + b"}") % (*numbers,)
-
-
-def row_width(columns: LogprobColumns, alternatives: int) -> int:
-    """How much of a row is shown: the token at its position and so many others (-1: all there are)."""
-    return columns.width if alternatives == WHOLE_VOCABULARY else min(alternatives + 1, columns.width)
+    def _rows(
+        self, part: ScoredTokens, columns: LogprobColumns, firsts: Sequence[Format], shown: int
+    ) -> tuple[bytes, bytes]:
+        display, context = self._display, part.contexts[0]
+        kept, make = display.as_alternatives(context, part.hides_special) if context else display.usual_alternatives
+        return display.fill_rows(
+            columns.token_ids,
+            columns.logprobs,
+            None,
+            columns.width,
+            shown,
+            shown,
+            None,
+            firsts,
+            kept,
+            make,
+            b"{",
+            b"}",
+            True,
+        )

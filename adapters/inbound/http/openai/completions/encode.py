@@ -16,8 +16,8 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
+from adapters.inbound.http.openai.encoding import encode
 from adapters.inbound.http.openai.ended import Ended, body_of
-from adapters.inbound.http.openai.fragments import encode
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices

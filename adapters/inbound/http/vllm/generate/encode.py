@@ -6,9 +6,9 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from adapters.inbound.http.openai.answer import Answer, Metrics, Usage, final_usage, ids_json, raw, without_nulls
+from adapters.inbound.http.openai.encoding import encode, encode_numbers
 from adapters.inbound.http.openai.ended import Ended, Scores, body_of, rows_into
-from adapters.inbound.http.openai.fragments import encode
-from adapters.inbound.http.openai.logprobs import ChatLogprobs, encode_numbers
+from adapters.inbound.http.openai.logprobs import ChatLogprobs
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta

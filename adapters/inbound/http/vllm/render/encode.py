@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from adapters.inbound.http.openai.fragments import encode
+from adapters.inbound.http.openai.encoding import encode
 from adapters.inbound.http.openai.sampling import NotSupported, SamplingFields, StreamOptions
 from application.requests import TextOutput, TextRequest
 from application.services.prepare import Prepared

@@ -1,0 +1,3 @@
+from adapters.inbound.http.openai.filling import FillRows
+
+fill_rows: FillRows
