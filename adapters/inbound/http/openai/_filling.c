@@ -52,8 +52,7 @@ typedef struct {
     Py_ssize_t length;
 } Number;
 
-/* The format with its first place filled in with `number`, and each further one with `rank`; without a rank there is
- * only the one kind. */
+/* The format with its first place filled in with `number`, and a second one with `rank`. */
 static int
 text_fill(Text *text, PyObject *format, Number number, Number rank)
 {
@@ -265,8 +264,9 @@ fetch_formats(const Rows *rows, Py_ssize_t row)
     }
     for (int is_found = 0; is_found < 2; is_found++) {
         for (Py_ssize_t place = start + 1; place < end; place++) {
+            PyObject *token_id = PySequence_Fast_GET_ITEM(rows->token_ids, place);
             int overflow;
-            const long long id = PyLong_AsLongLongAndOverflow(PySequence_Fast_GET_ITEM(rows->token_ids, place), &overflow);
+            const long long id = PyLong_Check(token_id) ? PyLong_AsLongLongAndOverflow(token_id, &overflow) : -1;
             if (id < 0 || id >= size) {
                 continue;
             }
