@@ -23,17 +23,17 @@ PLAIN = {
 """Per token, by endpoint and alternatives."""
 
 COMPILED = PLAIN | {
-    (CHAT, 0): Cost(21, 50, 6, 745),
-    (CHAT, 5): Cost(21, 50, 8, 775),
-    (CHAT, 20): Cost(21, 50, 8, 775),
+    (CHAT, 0): Cost(21, 47, 6, 725),
+    (CHAT, 5): Cost(21, 47, 8, 755),
+    (CHAT, 20): Cost(21, 47, 8, 755),
     (COMPLETIONS, 5): Cost(23, 52, 8, 835),
 }
 """Where rows are filled in C."""
 
 IN_PYTHON = PLAIN | {
-    (CHAT, 0): Cost(21, 50, 6, 745),
-    (CHAT, 5): Cost(25, 70, 12, 990),
-    (CHAT, 20): Cost(25, 70, 12, 990),
+    (CHAT, 0): Cost(21, 47, 6, 725),
+    (CHAT, 5): Cost(25, 67, 12, 970),
+    (CHAT, 20): Cost(25, 67, 12, 970),
     (COMPLETIONS, 5): Cost(27, 75, 12, 1055),
 }
 """Where they are not."""

@@ -137,13 +137,16 @@ class TokenDisplay:
 
     def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
         """The token at a position, where it reads as `text` behind `context`."""
-        kept, fragment = self._fragments.kept, None
-        if context and not self.shows_token_ids:
-            fragment = self._in_context[context, token_id]
-        elif 0 <= token_id < len(kept):
+        kept = self._fragments.kept
+        if 0 <= token_id < len(kept) and not context:
             fragment = kept[token_id]
-        if fragment is None:
-            fragment = self._fragments.keep(token_id)
+            if fragment is not None and (fragment.shown == text or self.shows_token_ids):
+                return fragment
+        return self._sampled_otherwise(token_id, text, context)
+
+    def _sampled_otherwise(self, token_id: int, text: str, context: bytes) -> Fragment:
+        by_itself = not context or self.shows_token_ids
+        fragment = self._fragments[token_id] if by_itself else self._in_context[context, token_id]
         if self.shows_token_ids or fragment.shown == text:
             return fragment
         return make_fragment(text, text, self.piece_of(token_id).content)

@@ -19,22 +19,8 @@ class ChatLogprobs:
         self._entries: list[bytes] = []
 
     def add(self, scored: ScoredTokens | None) -> None:
-        if scored is None or (columns := scored.columns) is None:
-            return
-        sampled = self._display.sampled
-        if len(scored.texts) == 1 and columns.ranks:
-            token = sampled(scored.token_ids[0], scored.texts[0], scored.contexts[0])
-            if self._limit:
-                self._add_rows(scored, columns, (token.opening,), (token.entry,))
-            else:
-                self._entries.append((token.opening + b"]}") % encode_number(columns.logprobs[0]))
-            return
-        for part in scored.parts():
-            if part.columns is not None:
-                tokens = list(map(sampled, part.token_ids, part.texts, part.contexts))
-                self._add_rows(
-                    part, part.columns, [token.opening for token in tokens], [token.entry for token in tokens]
-                )
+        if entries := self._items(scored):
+            self._entries.append(entries)
 
     def take(self) -> bytes:
         """What was added since the last call, as JSON."""
@@ -42,9 +28,30 @@ class ChatLogprobs:
         self._entries.clear()
         return json
 
-    def _add_rows(
+    def of(self, scored: ScoredTokens | None) -> bytes:
+        """These by themselves, as JSON."""
+        return b'{"content":[%b]}' % self._items(scored)
+
+    def _items(self, scored: ScoredTokens | None) -> bytes:
+        if scored is None or (columns := scored.columns) is None:
+            return b""
+        sampled = self._display.sampled
+        if len(scored.texts) == 1 and columns.ranks:
+            token = sampled(scored.token_ids[0], scored.texts[0], scored.contexts[0])
+            if self._limit:
+                return self._rows(scored, columns, (token.opening,), (token.entry,))
+            return (token.opening + b"]}") % encode_number(columns.logprobs[0])
+        items = []
+        for part in scored.parts():
+            if part.columns is not None:
+                tokens = list(map(sampled, part.token_ids, part.texts, part.contexts))
+                openings, firsts = [token.opening for token in tokens], [token.entry for token in tokens]
+                items.append(self._rows(part, part.columns, openings, firsts))
+        return b",".join(items)
+
+    def _rows(
         self, part: ScoredTokens, columns: LogprobColumns, openings: Sequence[Format], firsts: Sequence[Format]
-    ) -> None:
+    ) -> bytes:
         display, context = self._display, part.contexts[0]
         kept, make = display.entries(context, part.hides_special) if context else display.usual_entries
         entries, _ = display.fill_rows(
@@ -62,7 +69,7 @@ class ChatLogprobs:
             b"]}",
             False,
         )
-        self._entries.append(entries)
+        return entries
 
 
 class CompletionLogprobs:

@@ -15,7 +15,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.encoding import encode
+from adapters.inbound.http.openai.encoding import NULL, encode
 from adapters.inbound.http.openai.ended import Ended, body_of, rows_into
 from adapters.inbound.http.openai.logprobs import ChatLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -137,10 +137,7 @@ class ChatChunks:
         logprobs, finish_reason = self._logprobs[index], delta.finish_reason
         if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or self._returns_ids)):
             return b""
-        rows = b"null"
-        if logprobs:
-            logprobs.add(delta.scored)
-            rows = logprobs.take()
+        rows = logprobs.of(delta.scored) if logprobs else NULL
         if self._usual and finish_reason is None:
             return self._usual[index] % (encode(delta.text), rows)
         return b"".join(
