@@ -72,41 +72,49 @@ class ChatLogprobs:
         return entries
 
 
+Items = tuple[bytes, bytes, bytes, bytes]
+"""Of consecutive tokens: their offsets, logprobs, texts and alternatives, each with commas between them."""
+
+
 class CompletionLogprobs:
     """`choices[].logprobs` of completions: four lists of equal length."""
 
     def __init__(self, display: TokenDisplay) -> None:
         self._display = display
-        self._parts: list[tuple[bytes, bytes, bytes, bytes]] = []
-        """Items of each of the lists."""
+        self._items: list[Items] = []
 
     def add(self, scored: ScoredTokens | None, alternatives: int) -> None:
         """At most so many entries beside the token itself (-1: all there are) at each position."""
+        self._items += self._items_of(scored, alternatives)
+
+    def take(self) -> bytes:
+        """What was added since the last call, as JSON."""
+        json = _lists(self._items)
+        self._items.clear()
+        return json
+
+    def of(self, scored: ScoredTokens | None, alternatives: int) -> bytes:
+        """These by themselves, as JSON."""
+        return _lists(self._items_of(scored, alternatives))
+
+    def _items_of(self, scored: ScoredTokens | None, alternatives: int) -> Sequence[Items]:
         if scored is None:
-            return
-        sampled = self._display.sampled
+            return ()
+        columns, sampled = scored.columns, self._display.sampled
         shown = sys.maxsize if alternatives == WHOLE_VOCABULARY else alternatives + 1
-        columns = scored.columns
         if len(scored.texts) == 1 and columns is not None and columns.ranks:
             token = sampled(scored.token_ids[0], scored.texts[0], scored.contexts[0])
             tops, numbers = self._rows(scored, columns, (token.at_position,), shown)
-            self._parts.append((b"%d" % scored.offsets[0], numbers, token.token, tops))
-            return
+            return ((b"%d" % scored.offsets[0], numbers, token.token, tops),)
+        items = []
         for part in scored.parts():
             tokens = list(map(sampled, part.token_ids, part.texts, part.contexts))
             tops = numbers = b",".join([NULL] * len(tokens))
             if part.columns is not None:
                 tops, numbers = self._rows(part, part.columns, [token.at_position for token in tokens], shown)
             offsets, texts = encode(part.offsets)[1:-1], b",".join([token.token for token in tokens])
-            self._parts.append((offsets, numbers, texts, tops))
-
-    def take(self) -> bytes:
-        """What was added since the last call, as JSON."""
-        parts = self._parts
-        items = parts[0] if len(parts) == 1 else tuple(map(b",".join, zip(*parts, strict=True))) or (b"",) * 4
-        json = b'{"text_offset":[%b],"token_logprobs":[%b],"tokens":[%b],"top_logprobs":[%b]}' % items
-        parts.clear()
-        return json
+            items.append((offsets, numbers, texts, tops))
+        return items
 
     def _rows(
         self, part: ScoredTokens, columns: LogprobColumns, firsts: Sequence[Format], shown: int
@@ -128,3 +136,8 @@ class CompletionLogprobs:
             b"}",
             True,
         )
+
+
+def _lists(items: Sequence[Items]) -> bytes:
+    lists = items[0] if len(items) == 1 else tuple(map(b",".join, zip(*items, strict=True))) or (b"",) * 4
+    return b'{"text_offset":[%b],"token_logprobs":[%b],"tokens":[%b],"top_logprobs":[%b]}' % lists

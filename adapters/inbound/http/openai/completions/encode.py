@@ -16,7 +16,7 @@ from adapters.inbound.http.openai.answer import (
     stream_usage,
     usage_frame,
 )
-from adapters.inbound.http.openai.encoding import encode
+from adapters.inbound.http.openai.encoding import NULL, encode
 from adapters.inbound.http.openai.ended import Ended, body_of
 from adapters.inbound.http.openai.logprobs import CompletionLogprobs
 from adapters.inbound.http.openai.rows import Rows
@@ -88,6 +88,10 @@ class ChoiceEncoder:
             return True
         return bool(delta.token_ids) and (returns_ids or self._logprobs is not None)
 
+    def rows_of(self, delta: TextDelta) -> bytes:
+        """Of a delta that is not the first, as JSON."""
+        return NULL if self._logprobs is None else self._logprobs.of(delta.scored, self._rows.output_alternatives)
+
     def logprobs_json(self) -> bytes | None:
         return self._logprobs.take() if self._logprobs else None
 
@@ -154,9 +158,9 @@ class CompletionChunks:
         encoder, answer, shown = self._encoders[index], self._answer, self._choices.usage_shown
         if not (delta.text or encoder.is_worth_a_chunk(delta, answer.return_token_ids)):
             return b""
-        text, rows = encode(encoder.add(delta)), encoder.logprobs_json() or b"null"
         if self._usual and delta.finish_reason is None and index not in self._unseen:
-            return self._usual[index] % (text, rows)
+            return self._usual[index] % (encode(delta.text), encoder.rows_of(delta))
+        text, rows = encode(encoder.add(delta)), encoder.logprobs_json() or NULL
         return b"".join(
             (
                 self._starts[index],
