@@ -152,8 +152,12 @@ def check_applies(mutation: Mutation, pristine: Path) -> None:
             shutil.copy2(pristine / mutation.file, tree / mutation.file)
         try:
             mutation.apply(tree)
+            if mutation.file.endswith(".py"):
+                compile((tree / mutation.file).read_text(), mutation.file, "exec")
         except Unusable as reason:
             raise Unusable(f"{mutation.name} no longer applies: {reason}") from None
+        except SyntaxError as error:
+            raise Unusable(f"{mutation.name} no longer applies: it makes {error}") from None
 
 
 def try_out(mutation: Mutation, pristine: Path) -> Verdict:

@@ -1,5 +1,6 @@
 """What a process does once, between its start and serving."""
 
+import atexit
 import ctypes
 import gc
 
@@ -12,6 +13,7 @@ def settle() -> None:
     does one here, for the few hundred objects that it would find. What making it took besides is given back to the
     system, some 30 MB after a tokenizer was read."""
     gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries in C look then for what was left behind
     gc.enable()
     gc.set_threshold(COLLECTED_AFTER)
     if give_back := getattr(ctypes.CDLL(None), "malloc_trim", None):  # only glibc has it

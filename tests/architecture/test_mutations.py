@@ -82,8 +82,9 @@ def test_tests_that_are_not_there_prove_nothing(tree: Path) -> None:
         {"search": "return"},
         {"file": "domain/gone.py"},
         {"creates": True, "search": "", "append": "import numpy"},
+        {"replace": "return ("},
     ],
-    ids=["gone", "ambiguous", "in a file that is gone", "a file that is there already"],
+    ids=["gone", "ambiguous", "in a file that is gone", "a file that is there already", "no Python"],
 )
 def test_one_that_does_not_apply_is_an_error(what: dict[str, Any], tree: Path) -> None:
     with pytest.raises(mutate.Unusable, match="no longer applies"):

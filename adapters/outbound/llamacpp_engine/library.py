@@ -28,8 +28,8 @@ def load_library() -> Any:
         return importlib.import_module("inferna.llama.llama_cpp")
     except ImportError as error:
         raise LibraryMissing(
-            "The llama.cpp engine is not installed here: it needs Python 3.12 or newer and "
-            "`pip install 'northbound[local]'`. `northbound serve --engine mock` serves without a model."
+            "The llama.cpp engine is not installed here: it needs Python 3.12 or newer and, in Northbound's folder, "
+            "`pip install '.[local]'`. `northbound serve --engine mock` serves without a model."
         ) from error
 
 

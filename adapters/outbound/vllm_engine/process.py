@@ -110,6 +110,6 @@ async def check_interpreter(python: str) -> None:
         raise
     if code != 0:
         raise EngineNotStarted(
-            f"The interpreter {python} has no vLLM. Install it there, which is what the extra `northbound[vllm]` does, "
+            f"The interpreter {python} has no vLLM. Install it there, which is what Northbound's extra `vllm` does, "
             "or name an interpreter that has it with --python."
         )

@@ -1,6 +1,6 @@
 /* Formats of tokens filled in with their numbers: what fill_rows in filling.py does, and says.
  *
- * Everything is copied once, into the bytes that are returned. */
+ * What is written grows at its end, on the stack as long as it is short. No object is made for a score. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
