@@ -163,6 +163,7 @@ static int
 next_number(const char **rest, const char *end, Number *number)
 {
     const char *start = *rest, *stop = start, *whole;
+    char *after;
     while (stop < end && *stop != ',' && *stop != ']') {
         stop++;
     }
@@ -175,7 +176,7 @@ next_number(const char **rest, const char *end, Number *number)
     for (whole = start + 1; whole < stop && *whole >= '0' && *whole <= '9'; whole++) {
     }
     int is_long = whole - start > LOWEST_DIGITS || memchr(whole, 'e', (size_t)(stop - whole)) != NULL;
-    if (*start == 'n' || (is_long && strtod(start, NULL) < LOWEST)) {
+    if (*start == 'n' || (is_long && PyOS_string_to_double(start, &after, NULL) < LOWEST)) {
         *number = (Number){lowest_text, (Py_ssize_t)strlen(lowest_text)};
     }
     return 0;
