@@ -124,7 +124,7 @@ async def test_stopping_while_it_loads_takes_no_time(fake_vllm: Path) -> None:
 
 
 async def test_an_interpreter_without_vllm_is_named_and_so_is_the_cure(tmp_path: Path) -> None:
-    with pytest.raises(EngineNotStarted, match=rf"{sys.executable} has no vLLM.*northbound\[vllm\].*--python"):
+    with pytest.raises(EngineNotStarted, match=rf"{sys.executable} has no vLLM.*extra `vllm`.*--python"):
         async with connect_managed(command("good", tmp_path / "pid")):
             pass
 

@@ -88,6 +88,6 @@ def test_without_llama_cpp_it_is_said_how_to_have_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "inferna", None)
     monkeypatch.delitem(sys.modules, "inferna.llama", raising=False)
     monkeypatch.delitem(sys.modules, "inferna.llama.llama_cpp", raising=False)
-    with pytest.raises(LibraryMissing, match=r"northbound\[local\]") as missing:
+    with pytest.raises(LibraryMissing, match=r"pip install '\.\[local\]'") as missing:
         load_library()
     assert "--engine mock" in str(missing.value)
