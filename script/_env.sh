@@ -45,7 +45,7 @@ ensure_northbound() {
   # one maker at a time: two scripts may be started side by side
   exec 8<"$root/pyproject.toml"
   flock 8
-  stamp="$root $(cat "$root/pyproject.toml" "$root"/adapters/inbound/http/openai/_filling.c | cksum)"
+  stamp="$root $(cat "$root/pyproject.toml" "$root"/adapters/{inbound/http/openai,outbound/vllm_engine}/_*.c | cksum)"
   made=$(cat "$venv/.northbound-stamp" 2>/dev/null) || true
   if [ "$made" != "$stamp" ] && { [ ${#needs[@]} != 0 ] || [ "$made" != "$stamp for serving" ]; }; then
     say "preparing $venv"

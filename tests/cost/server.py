@@ -5,7 +5,7 @@ import json
 import random
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from uvicorn.server import ServerState
 
@@ -15,8 +15,10 @@ from adapters.bootstrap.http_server import HttpServer
 from adapters.inbound.http.openai import filling
 from adapters.inbound.http.openai.filling import FillRows
 from adapters.outbound.hf_tokenizer.tokenizer import HfTokenizer
+from adapters.outbound.vllm_engine import row_forms
 from adapters.outbound.vllm_engine.client import ZmqEngineCore
 from adapters.outbound.vllm_engine.handshake import EngineFacts
+from adapters.outbound.vllm_engine.row_forms import ReadRow
 from adapters.outbound.vllm_engine.tensors import pack_rows
 from adapters.outbound.vllm_engine.transport import EngineSockets, OnInput, OnLost, OnOutput
 from adapters.outbound.vllm_engine.wire import (
@@ -39,6 +41,16 @@ LONGEST = 1 << 20
 
 MOST_TURNS = 1000
 """Of the event loop, for what is to come by itself."""
+
+
+class Scores(NamedTuple):
+    """Ways to read and to write them."""
+
+    read_row: ReadRow
+    fill_rows: FillRows
+
+
+PYTHON = Scores(row_forms.read_row, filling.fill_rows)
 
 
 class Wires(EngineSockets):
@@ -86,7 +98,7 @@ class Connection(asyncio.Transport):
 class Server:
     """Answers are ASCII, a token a step, in rows with other tokens where the engine is to send any."""
 
-    def __init__(self, *, silence_limit: float = 0, fill_rows: FillRows = filling.fill_rows) -> None:
+    def __init__(self, *, silence_limit: float = 0, scores: Scores = PYTHON) -> None:
         self.loop = CountingLoop()
         self.wires = Wires()
         self._tokenizer = HfTokenizer(byte_level_bpe())
@@ -96,15 +108,15 @@ class Server:
             if self._tokenizer.piece(token_id).content.isalnum()
         ]
         self._state = ServerState()
-        self.in_loop(self._start, silence_limit, fill_rows)
+        self.in_loop(self._start, silence_limit, scores)
 
-    def _start(self, silence_limit: float, fill_rows: FillRows) -> None:
-        engine = ZmqEngineCore(self.wires, [0], EngineFacts("0", LONGEST))
+    def _start(self, silence_limit: float, scores: Scores) -> None:
+        engine = ZmqEngineCore(self.wires, [0], EngineFacts("0", LONGEST), read_row=scores.read_row)
         engine.start()
         wired = container(
             engine, tokenizer=self._tokenizer, vocab_size=self._tokenizer.vocab_size, silence_limit=silence_limit
         )
-        wired.fill_rows.override(fill_rows)
+        wired.fill_rows.override(scores.fill_rows)
         server = HttpServer(build_server_app(wired, DEFAULTS), cast("socket.socket", None), keep_alive_s=5, drain_s=1)
         self._config = server._server.config
         self._config.load()

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from adapters.inbound.http.openai import filling
-from adapters.inbound.http.openai.filling import FillRows
+from tests.compiled import compiled_fill_rows, compiled_read_row, needs_compiler
 from tests.cost.counting import Cost, Trace, memory, traced
-from tests.cost.server import Server
-from tests.http.compiled import compiled_fill_rows, needs_compiler
+from tests.cost.server import PYTHON, Scores, Server
 from tests.http.serving import CHAT, COMPLETIONS, question, with_logprobs
 
 PLAIN = {
@@ -23,12 +21,12 @@ PLAIN = {
 """Per token, by endpoint and alternatives."""
 
 COMPILED = PLAIN | {
-    (CHAT, 0): Cost(21, 47, 6, 725),
-    (CHAT, 5): Cost(21, 47, 8, 755),
-    (CHAT, 20): Cost(21, 47, 8, 755),
-    (COMPLETIONS, 5): Cost(23, 50, 9, 803),
+    (CHAT, 0): Cost(20, 40, 5, 670),
+    (CHAT, 5): Cost(20, 40, 7, 695),
+    (CHAT, 20): Cost(20, 40, 7, 695),
+    (COMPLETIONS, 5): Cost(22, 43, 8, 745),
 }
-"""Where rows are filled in C."""
+"""Where rows are read and filled in C."""
 
 IN_PYTHON = PLAIN | {
     (CHAT, 0): Cost(21, 47, 6, 725),
@@ -50,11 +48,9 @@ def asking(path: str, alternatives: int | None, **fields: Any) -> dict[str, Any]
 
 
 @cache
-def of_step(
-    path: str, alternatives: int | None, streams: int, fill_rows: FillRows = filling.fill_rows, **fields: Any
-) -> Trace:
+def of_step(path: str, alternatives: int | None, streams: int, scores: Scores = PYTHON, **fields: Any) -> Trace:
     """One token for each of so many streams."""
-    with Server(fill_rows=fill_rows) as server:
+    with Server(scores=scores) as server:
         server.ask(path, asking(path, alternatives, **fields), streams)
         frames = server.step(alternatives)
         return traced(lambda: server.deliver(frames))
@@ -70,16 +66,16 @@ def per_token(trace: Trace, tokens: int = MANY - FEW) -> Cost:
 
 
 @pytest.fixture(params=["in Python", pytest.param("compiled", marks=needs_compiler)])
-def fill_rows(request: pytest.FixtureRequest) -> FillRows:
-    return filling.fill_rows if request.param == "in Python" else compiled_fill_rows()
+def scores(request: pytest.FixtureRequest) -> Scores:
+    return PYTHON if request.param == "in Python" else Scores(compiled_read_row(), compiled_fill_rows())
 
 
 @pytest.mark.parametrize("by_id", [False, True])
 @pytest.mark.parametrize(("path", "alternatives"), COMPILED)
-def test_a_token(path: str, alternatives: int | None, by_id: bool, fill_rows: FillRows) -> None:
-    trace = of_tokens(path, alternatives, fill_rows=fill_rows, return_tokens_as_token_ids=by_id)
+def test_a_token(path: str, alternatives: int | None, by_id: bool, scores: Scores) -> None:
+    trace = of_tokens(path, alternatives, scores=scores, return_tokens_as_token_ids=by_id)
     cost = per_token(trace)
-    bound = (IN_PYTHON if fill_rows is filling.fill_rows else COMPILED)[path, alternatives]
+    bound = (IN_PYTHON if scores == PYTHON else COMPILED)[path, alternatives]
     assert not cost.exceeds(bound), (cost, f"of {MANY - FEW} tokens", trace)
     assert cost[:3] == bound[:3], "it got less: lower the bound, or one more would not be noticed"
 
@@ -90,9 +86,9 @@ def test_a_score_costs_little_beside_its_token() -> None:
 
 
 @pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
-def test_more_alternatives_cost_no_instruction_more(path: str, fill_rows: FillRows) -> None:
+def test_more_alternatives_cost_no_instruction_more(path: str, scores: Scores) -> None:
     """What is done for each of them is done in C."""
-    assert of_tokens(path, 20, fill_rows=fill_rows).cost == of_tokens(path, 5, fill_rows=fill_rows).cost
+    assert of_tokens(path, 20, scores=scores).cost == of_tokens(path, 5, scores=scores).cost
 
 
 def test_a_step() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.inbound.http.openai import filling
 from adapters.inbound.http.openai.filling import AroundId, FillRows, Format
-from tests.http.compiled import compiled_fill_rows, needs_compiler
+from tests.compiled import compiled_fill_rows, needs_compiler
 
 
 @pytest.fixture(params=["python", pytest.param("compiled", marks=needs_compiler)])

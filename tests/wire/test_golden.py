@@ -9,6 +9,7 @@ import pytest
 
 from adapters.outbound.vllm_engine.outputs import RefusedByEngine, delta_of, failure_of
 from adapters.outbound.vllm_engine.requests import engine_request
+from adapters.outbound.vllm_engine.row_forms import read_row
 from adapters.outbound.vllm_engine.wire import (
     EngineAddresses,
     EngineCoreOutput,
@@ -48,7 +49,7 @@ def output_of(name: str) -> EngineCoreOutput:
 def delta(name: str, is_first: bool = True, produced_at: float = 0.0, **wanted: Any) -> TokenDelta:
     output = output_of(name)
     assert failure_of(output) is None
-    return delta_of(output, frames_of(name), SamplingParams(**wanted), produced_at, is_first=is_first)
+    return delta_of(output, frames_of(name), SamplingParams(**wanted), produced_at, read_row, is_first=is_first)
 
 
 @pytest.mark.parametrize("name", REQUESTS)

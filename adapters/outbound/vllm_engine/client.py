@@ -13,6 +13,7 @@ from adapters.outbound.vllm_engine.grammar_backends import Backend
 from adapters.outbound.vllm_engine.handshake import EngineFacts
 from adapters.outbound.vllm_engine.outputs import delta_of, failure_of
 from adapters.outbound.vllm_engine.requests import engine_lora, engine_request
+from adapters.outbound.vllm_engine.row_forms import ReadRow, quickest
 from adapters.outbound.vllm_engine.stream import EngineTokenStream
 from adapters.outbound.vllm_engine.transport import EngineSockets, PeerLost
 from adapters.outbound.vllm_engine.wire import (
@@ -43,12 +44,18 @@ class ZmqEngineCore(EngineCore, LoraLoader):
     """Engines that are ready, over sockets that whoever made it closes after it."""
 
     def __init__(
-        self, sockets: EngineSockets, engines: Sequence[int], facts: EngineFacts, grammar_backend: Backend = "auto"
+        self,
+        sockets: EngineSockets,
+        engines: Sequence[int],
+        facts: EngineFacts,
+        grammar_backend: Backend = "auto",
+        read_row: ReadRow | None = None,
     ) -> None:
-        """`grammar_backend` is what the engines are set to."""
+        """`grammar_backend` is what the engines are set to. `read_row` is the quickest there is, unless given."""
         self._sockets = sockets
         self._facts = facts
         self._grammar_backend = grammar_backend
+        self._read_row = quickest() if read_row is None else read_row
         self._running: dict[str, tuple[EngineTokenStream, bytes]] = {}
         self._ranks = [identity_of(index) for index in engines]
         self._load = dict.fromkeys(self._ranks, 0)
@@ -154,13 +161,15 @@ class ZmqEngineCore(EngineCore, LoraLoader):
             self.mark_dead(f"it sent a message that cannot be read: {error}")
 
     def _deliver(self, outputs: Sequence[EngineCoreOutput], frames: Sequence[bytes], produced_at: float) -> None:
+        read_row = self._read_row
         for output in outputs:
             entry = self._running.get(output.request_id)
             if entry is None:
                 continue  # aborted meanwhile
             stream, _ = entry
             if output.finish_reason is None and output.error is None:
-                stream.put(delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output))
+                first = not stream.has_output
+                stream.put(delta_of(output, frames, stream.sampling, produced_at, read_row, is_first=first))
             else:
                 self._deliver_last(output, stream, frames, produced_at)
 
@@ -170,7 +179,8 @@ class ZmqEngineCore(EngineCore, LoraLoader):
         delta = None
         failure = failure_of(output, None if stream.has_output else stream.sampling.structured_outputs)
         if failure is None:
-            delta = delta_of(output, frames, stream.sampling, produced_at, is_first=not stream.has_output)
+            first = not stream.has_output
+            delta = delta_of(output, frames, stream.sampling, produced_at, self._read_row, is_first=first)
         self._forget(output.request_id)  # first: there is nothing to abort any more
         if delta is not None:
             stream.put(delta)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from adapters.outbound.vllm_engine.row_forms import row_columns
+from adapters.outbound.vllm_engine.row_forms import ReadRow, any_rows
 from adapters.outbound.vllm_engine.tensors import MalformedTensor, columns
 from adapters.outbound.vllm_engine.wire import (
     QUEUED,
@@ -54,16 +54,25 @@ def failure_of(output: EngineCoreOutput, structured: StructuredOutputs | None = 
 
 
 def delta_of(
-    output: EngineCoreOutput, frames: Sequence[bytes], wanted: SamplingParams, produced_at: float, *, is_first: bool
+    output: EngineCoreOutput,
+    frames: Sequence[bytes],
+    wanted: SamplingParams,
+    produced_at: float,
+    read_row: ReadRow,
+    *,
+    is_first: bool,
 ) -> TokenDelta:
     """The step of a request that did not fail. Raises MalformedTensor."""
     token_ids, logprobs = output.new_token_ids, None
     # what is `wanted.alternatives` in either case, and mostly without a call
     alternatives = wanted.logprobs if wanted.logprob_token_ids is None else wanted.alternatives
     if alternatives is not None:
-        logprobs = row_columns(output.new_logprobs, frames, alternatives, len(token_ids))
-        if logprobs is None and token_ids:
-            raise MalformedTensor("no logprobs, though they were asked for")
+        if len(token_ids) == 1:
+            logprobs = read_row(output.new_logprobs, alternatives)
+        if logprobs is None:
+            logprobs = any_rows(output.new_logprobs, frames, alternatives, len(token_ids))
+            if logprobs is None and token_ids:
+                raise MalformedTensor("no logprobs, though they were asked for")
     delta = TokenDelta(token_ids, logprobs, produced_at=produced_at or None)
     if is_first:
         delta = _with_start(delta, output, frames, wanted)

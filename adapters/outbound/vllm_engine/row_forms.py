@@ -2,19 +2,30 @@
 
 From step to step all of them but the numbers is the same bytes: element types, shapes, lengths. So the first of each
 form are decoded, and where those that follow differ in nothing else, their numbers are unpacked in one call.
+
+Here that is done in Python. Where a C compiler was there, `_row_reading.c` reads the same with no form to be learned.
 """
 
 import struct
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from msgspec import Raw
+from msgspec import DecodeError, Raw
 from msgspec.msgpack import Ext
 
-from adapters.outbound.vllm_engine.tensors import FORMATS, columns
+from adapters.outbound.vllm_engine.tensors import FORMATS, MalformedTensor, columns
 from adapters.outbound.vllm_engine.wire import NULL, LogprobRows, decode, encode
 from domain.logprobs import LogprobColumns
+
+
+class ReadRow(Protocol):
+    """One way to do it."""
+
+    def __call__(self, rows: Raw | LogprobRows | None, alternatives: int, /) -> LogprobColumns | None:
+        """What `any_rows` makes of the scores of one token, if they are not decoded and their numbers are all in place.
+
+        None where that is otherwise or cannot be told, be it that they are malformed."""
 
 
 class _Form(NamedTuple):
@@ -33,26 +44,34 @@ _FORMS: dict[tuple[int, int], _Form] = {}
 travel elsewhere."""
 
 
-def row_columns(
-    rows: Raw | LogprobRows | None, frames: Sequence[bytes], alternatives: int, tokens: int
-) -> LogprobColumns | None:
-    """What `columns` makes of the scores of so many tokens, decoded or not; None where there are none.
-
-    Raises MalformedTensor, msgspec.DecodeError."""
+def read_row(rows: Raw | LogprobRows | None, alternatives: int, /) -> LogprobColumns | None:
     if not isinstance(rows, Raw):
-        return None if rows is None else columns(rows, frames, alternatives, tokens)
-    form = _FORMS.get((len(rows), alternatives)) if tokens == 1 else None
+        return None
+    form = _FORMS.get((len(rows), alternatives))
     if form is not None:
         parts = form.parts.unpack(rows)
         if form.between_of(parts) == form.between:
             token_ids, logprobs, ranks = form.columns_of(parts)
             return LogprobColumns(form.width, token_ids, logprobs, ranks)
-    if bytes(rows) == NULL:
+    try:
+        decoded = decode(rows, LogprobRows)
+        read = columns(decoded, (), alternatives, 1)
+    except (DecodeError, MalformedTensor):
         return None
-    decoded = decode(rows, LogprobRows)
-    read = columns(decoded, frames, alternatives, tokens)
     _learn(rows, decoded, alternatives, read.width)
     return read
+
+
+def any_rows(
+    rows: Raw | LogprobRows | None, frames: Sequence[bytes], alternatives: int, tokens: int
+) -> LogprobColumns | None:
+    """What `columns` makes of the scores of so many tokens, decoded or not; None where there are none.
+
+    Raises MalformedTensor, msgspec.DecodeError."""
+    if rows is None or (isinstance(rows, Raw) and bytes(rows) == NULL):
+        return None
+    decoded = decode(rows, LogprobRows) if isinstance(rows, Raw) else rows
+    return columns(decoded, frames, alternatives, tokens)
 
 
 def _learn(rows: Raw, decoded: LogprobRows, alternatives: int, asked: int) -> None:
@@ -74,3 +93,12 @@ def _learn(rows: Raw, decoded: LogprobRows, alternatives: int, asked: int) -> No
     between_of = itemgetter(0, logprobs - 1, rank - 1, -1)
     columns_of = itemgetter(slice(ids, ids + asked), slice(logprobs, logprobs + asked), slice(rank, rank + 1))
     _FORMS[len(rows), alternatives] = _Form(parts, between_of, between_of(parts.unpack(rows)), columns_of, asked)
+
+
+def quickest() -> ReadRow:
+    """What could be compiled, else what is here."""
+    try:
+        from adapters.outbound.vllm_engine import _row_reading
+    except ImportError:
+        return read_row
+    return _row_reading.read_row
