@@ -117,7 +117,7 @@ class Detokenizer(TokenReader):
                 if delta.logprobs is None:
                     return TextDelta(text, token_ids)
                 scored = ScoredTokens(
-                    token_ids, (text,), (self._offset,), NO_CONTEXT, delta.logprobs, self._hides_special
+                    token_ids, (text,), (self._offset,), NO_CONTEXT, delta.logprobs, self._hides_special, True
                 )
                 self._offset += len(text)
                 return TextDelta(text, token_ids, scored)
@@ -196,7 +196,8 @@ class Detokenizer(TokenReader):
                 text += self._texts.flush()
             self._offset += len(text)
             texts.append(text + hidden)
-        return ScoredTokens(token_ids, texts, offsets, contexts, columns, self._hides_special)
+        is_lone = len(texts) == 1 == columns.rows and not contexts[0] and texts[0] == pieces[0].text
+        return ScoredTokens(token_ids, texts, offsets, contexts, columns, self._hides_special, is_lone)
 
 
 def _own_text(piece: TokenPiece) -> str:

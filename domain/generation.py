@@ -92,6 +92,8 @@ class ScoredTokens(Struct, frozen=True, gc=False):
     """Scores of the last `columns.rows` tokens."""
     hides_special: bool
     """Whether special tokens are left out of the text, so that they complete and break no character."""
+    is_lone: bool = False
+    """Whether it is known to be a single token that has a score and reads as it does by itself."""
 
     @property
     def cells(self) -> int:
@@ -107,6 +109,8 @@ class ScoredTokens(Struct, frozen=True, gc=False):
         """In order, parts that are no more work than others wait for: of each, all tokens have a score or none has,
         and all are read behind the same bytes."""
         columns = self.columns
+        if len(self.token_ids) == 1 and columns is not None and columns.ranks:
+            return (self,)
         if columns is None or not 0 < len(columns.token_ids) <= PART_CELLS or self.unscored or any(self.contexts):
             return self._parts()
         return (self,)

@@ -146,6 +146,41 @@ class TestContexts:
         assert shown(run(step(H, finish=LENGTH), prompt_tail=b"\xf0\x9f")) == ("\ufffdh", ["\ufffdh"], [0])
 
 
+class TestLoneTokens:
+    """Of which an adapter may show what it keeps of their ids."""
+
+    @pytest.mark.parametrize("how", [{}, {"stop": ["never"]}, {"hides_special": False}])
+    def test_most_tokens_are(self, how: dict[str, Any]) -> None:
+        deltas = run(step(H), step(WORD), step(TOOL), step(LACKING), step(I, finish=LENGTH), **how)
+
+        assert [scored.is_lone for scored in rows(deltas)] == [True] * 5
+
+    @pytest.mark.parametrize("stop", [(), ("never",)])
+    def test_parts_of_characters_are_not_nor_what_completes_or_breaks_one(self, stop: tuple[str, ...]) -> None:
+        deltas = run(step(0xC3), step(0xA9), step(0xF0), step(H), stop=stop)
+
+        assert shown(deltas)[1] == ["", "é", "", "\ufffdh"]
+        assert [scored.is_lone for scored in rows(deltas)] == [False] * 4
+
+    def test_a_hidden_special_one_inside_a_character_is_not(self) -> None:
+        """It reads the same there, but what might have stood in its place does not."""
+        deltas = run(step(0xF0), step(TOOL), step(0x9F))
+
+        assert [list(scored.texts) for scored in rows(deltas)] == [[""], ["<tool>"], [""]]
+        assert [scored.is_lone for scored in rows(deltas)] == [False] * 3
+
+    def test_a_last_part_of_a_character_is_not(self) -> None:
+        assert [scored.is_lone for scored in rows(run(step(0xF0, finish=LENGTH)))] == [False]
+
+    def test_several_of_one_step_are_not(self) -> None:
+        assert [scored.is_lone for scored in rows(run(step(H, I), step(H, I, finish=LENGTH)))] == [False, False]
+
+    def test_one_without_a_score_is_not(self) -> None:
+        unscored = TokenDelta([H], LogprobColumns(2, [], [], []), finish_reason=LENGTH)
+
+        assert [scored.is_lone for scored in rows(run(unscored))] == [False]
+
+
 class TestTheEnd:
     def test_the_token_that_stopped_it_is_in_ids_and_rows_and_not_in_the_text(self) -> None:
         deltas = run(step(H), step(I, finish=STOP, stop_reason=I))

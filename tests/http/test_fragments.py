@@ -1,13 +1,24 @@
 """What is kept of tokens: the JSON that their rows are put together from."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from adapters.inbound.http.openai import filling
-from adapters.inbound.http.openai.fragments import LARGEST_ID, Kept, KeptById, TokenDisplay, make_fragment
+from adapters.inbound.http.openai.fragments import (
+    LARGEST_ID,
+    Kept,
+    KeptById,
+    TokenDisplay,
+    chat_fragment,
+    completion_fragment,
+    lone_format,
+)
 from adapters.outbound.mock_engine.scripted import ScriptedEngine, steps
+from domain.generation import ScoredTokens
+from domain.logprobs import LogprobColumns
 from tests.http.answers import answer
 from tests.http.serving import CHAT, COMPLETIONS, application, post, question
 from tests.http.vocabulary import HardTokenizer
@@ -38,11 +49,19 @@ def test_an_alternative_is_made_once_for_each_context() -> None:
     display = TokenDisplay(HardTokenizer().piece, show_token_ids=False, fill_rows=filling.fill_rows)
     party = "🎉".encode()
 
-    alone, whole = (display.alternative(party[-1], context, hides_special=True) for context in (b"", party[:-1]))
+    def alternative(context: bytes) -> bytes:
+        columns = LogprobColumns(1, [0x61], [-1.0], [1])
+        part = ScoredTokens([0x61], ["a"], [0], [context], columns, hides_special=True)
+        entries = display.entries(part)
+        assert callable(entries.make)
+        return (entries.kept[party[-1]] if entries.kept else None) or entries.make(party[-1])
 
-    assert (alone.shown, whole.shown) == ("\ufffd", "🎉")
-    assert display.alternative(party[-1], party[:-1], hides_special=True) is whole
-    assert display.entries(party[:-1], hides_special=True).make(party[-1]) == whole.entry
+    alone, whole = alternative(b""), alternative(party[:-1])
+
+    assert json.loads(alone % b"-1.5")["token"] == "\ufffd"
+    assert json.loads(whole % b"-1.5")["token"] == "🎉"
+    assert alternative(b"") is alone
+    assert alternative(party[:-1]) is whole
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -86,7 +105,12 @@ def test_what_is_kept_of_ids_is_bounded() -> None:
 
 
 def test_a_number_goes_into_each_format() -> None:
-    fragment = make_fragment("50%", "50%", b"50%")
+    chat, completion = chat_fragment("50%", b"50%"), completion_fragment("50%", b"50%")
 
-    assert fragment.entry % b"-1.5" == b'{"token":"50%","logprob":-1.5,"bytes":[53,48,37]}'
-    assert fragment.at_position % b"-1.5" == fragment.as_alternative % b"-1.5" == b'"50%":-1.5'
+    assert chat.entry % b"-1.5" == b'{"token":"50%","logprob":-1.5,"bytes":[53,48,37]}'
+    assert chat.opening % b"-1.5" == b'{"token":"50%","logprob":-1.5,"bytes":[53,48,37],"top_logprobs":['
+    assert completion.token == b'"50%"'
+    assert completion.score % b"-1.5" == b'"50%":-1.5'
+    assert json.loads(lone_format("50%", b"50%") % b"-1.5") == {
+        "content": [{"token": "50%", "logprob": -1.5, "bytes": [53, 48, 37], "top_logprobs": []}]
+    }

@@ -12,6 +12,7 @@ from adapters.inbound.http.endpoint import HttpRequest
 from adapters.inbound.http.openai.answer import Answer
 from adapters.inbound.http.openai.filling import FillRows
 from adapters.inbound.http.openai.fragments import TokenDisplay
+from adapters.inbound.http.openai.logprobs import LogprobDisplay
 from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from adapters.inbound.http.openai.sampling import InvalidField
 from application.services.choices import Choices
@@ -26,11 +27,11 @@ class TokenDisplays:
     """The two ways to show a token in logprobs, and the one in those of a prompt."""
 
     def __init__(self, piece_of: PieceOf, fill_rows: FillRows) -> None:
-        self._by_text = TokenDisplay(piece_of, show_token_ids=False, fill_rows=fill_rows)
-        self._by_id = TokenDisplay(piece_of, show_token_ids=True, fill_rows=fill_rows)
+        self._by_text = LogprobDisplay(TokenDisplay(piece_of, show_token_ids=False, fill_rows=fill_rows))
+        self._by_id = LogprobDisplay(TokenDisplay(piece_of, show_token_ids=True, fill_rows=fill_rows))
         self.of_prompts = PromptDisplay(piece_of, fill_rows)
 
-    def of(self, choices: Choices) -> TokenDisplay:
+    def of(self, choices: Choices) -> LogprobDisplay:
         return self._by_id if choices.show_token_ids else self._by_text
 
 

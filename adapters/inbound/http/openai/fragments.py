@@ -8,6 +8,7 @@ from msgspec import Struct
 from adapters.inbound.http.openai.encoding import encode
 from adapters.inbound.http.openai.filling import AroundId, FillRows, Format
 from domain.detokenizer import PieceOf
+from domain.generation import ScoredTokens
 from domain.logprobs import placeholder
 from domain.token_text import text_after
 
@@ -24,44 +25,47 @@ Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
-class Fragment(Struct, frozen=True, gc=False):
-    """A token as JSON, in the forms that chat and completions need."""
+class ChatFragment(Struct, frozen=True, gc=False):
+    """A token as chat shows it."""
 
-    shown: str
+    opening: Format
+    """An item of `content`, up to its alternatives."""
+    entry: Format
+    """The same among its alternatives."""
+
+
+class CompletionFragment(Struct, frozen=True, gc=False):
+    """A token as completions show it."""
+
     token: bytes
     """A JSON string: an item of `tokens`."""
-    entry: Format
-    """An entry among chat's alternatives."""
-    opening: Format
-    """An item of chat's `content`, up to its alternatives."""
-    at_position: Format
-    """A token's own score in completions."""
-    as_alternative: Format
-    """Its score beside another's, where no two may have the same key."""
+    score: Format
+    """Its own, among those at its position."""
 
 
-def make_fragment(shown: str, key: str, content: bytes) -> Fragment:
+def chat_fragment(shown: str, content: bytes) -> ChatFragment:
     """`shown` is the token's text or placeholder; `content` its own bytes, the same in both displays."""
-    token = encode(shown)
-    literal = token.replace(b"%", b"%%")
-    score = _score(literal, content)
-    at_position = literal + b":%b"
-    as_alternative = at_position if key is shown else keyed_format(key)
-    return Fragment(shown, token, score + b"}", score + b',"top_logprobs":[', at_position, as_alternative)
+    entry = entry_format(shown, content)
+    return ChatFragment(entry.removesuffix(b"}") + b',"top_logprobs":[', entry)
+
+
+def lone_format(shown: str, content: bytes) -> Format:
+    """All that chat shows of one token without alternatives."""
+    return b'{"content":[' + entry_format(shown, content).removesuffix(b"}") + b',"top_logprobs":[]}]}'
+
+
+def completion_fragment(shown: str, _content: bytes) -> CompletionFragment:
+    return CompletionFragment(encode(shown), keyed_format(shown))
 
 
 def entry_format(shown: str, content: bytes) -> Format:
-    """`Fragment.entry`."""
-    return _score(encode(shown).replace(b"%", b"%%"), content) + b"}"
+    """A token and its score in chat."""
+    return b'{"token":' + encode(shown).replace(b"%", b"%%") + b',"logprob":%b,"bytes":' + encode(list(content)) + b"}"
 
 
 def keyed_format(key: str) -> Format:
-    """`Fragment.as_alternative`."""
+    """A score in completions."""
     return encode(key).replace(b"%", b"%%") + b":%b"
-
-
-def _score(literal: Format, content: bytes) -> Format:
-    return b'{"token":' + literal + b',"logprob":%b,"bytes":' + encode(list(content))
 
 
 class Kept(dict[Key, Made]):
@@ -122,77 +126,86 @@ def forms(make: Callable[[int], Format]) -> Forms:
     return Forms(by_id.kept, by_id.keep)
 
 
+class AtPositions(Generic[Made]):
+    """What is made of tokens that stand at positions: of what they show there, and of their bytes."""
+
+    def __init__(self, piece_of: PieceOf, show_token_ids: bool, make: Callable[[str, bytes], Made]) -> None:
+        self._piece_of = piece_of
+        self._show_token_ids = show_token_ids
+        self._make = make
+        self.lone = KeptById(lambda token_id: self._make_read((token_id, text_after(b"", piece_of(token_id)))))
+        """Of one that reads as it does by itself, as most do."""
+        self._read = Kept(self._make_read)
+
+    def of(self, part: ScoredTokens) -> list[Made]:
+        """Each, as it reads in its place."""
+        if self._show_token_ids:
+            return list(map(self.lone.__getitem__, part.token_ids))
+        return list(map(self._read.__getitem__, zip(part.token_ids, part.texts, strict=True)))
+
+    def _make_read(self, read: tuple[int, str]) -> Made:
+        token_id, text = read
+        return self._make(placeholder(token_id) if self._show_token_ids else text, self._piece_of(token_id).content)
+
+
+class Alternatives:
+    """Formats of tokens that might have stood at a position."""
+
+    def __init__(self, piece_of: PieceOf, make: Callable[[int, bytes], Format]) -> None:
+        """`make` is given an id, and the bytes of a character begun before it."""
+        self._piece_of = piece_of
+        self.usual = forms(lambda token_id: make(token_id, b""))
+        """Behind a whole character, as most are."""
+        self._in_context = Kept[tuple[int, bytes], Format](lambda read: make(*read))
+
+    def behind(self, part: ScoredTokens) -> Forms:
+        """Each is read behind the same bytes as the token that stands there; a hidden special one, by itself."""
+        context = part.contexts[0]
+        if not context:
+            return self.usual
+
+        def form(token_id: int) -> Format:
+            hidden = part.hides_special and self._piece_of(token_id).is_special
+            return self._in_context[token_id, b"" if hidden else context]
+
+        return Forms([], form)
+
+
 class TokenDisplay:
     """How tokens are shown in logprobs: by text, or by id. There is one of each per server."""
 
     def __init__(self, piece_of: PieceOf, show_token_ids: bool, fill_rows: FillRows) -> None:
-        self.piece_of = piece_of
-        self.shows_token_ids = show_token_ids
+        self._piece_of = piece_of
+        self._show_token_ids = show_token_ids
         self.fill_rows = fill_rows
-        self._fragments = KeptById(self._make)
-        self._in_context = Kept(self._make_in_context)
-        self.usual_entries = forms(self._entry)
-        """Of tokens behind a whole character, which most are."""
-        self.usual_alternatives = Forms([], KEYED_PLACEHOLDER) if show_token_ids else forms(self._keyed_format)
+        self.in_chat = AtPositions(piece_of, show_token_ids, chat_fragment)
+        self.alone_in_chat = AtPositions(piece_of, show_token_ids, lone_format)
+        self.in_completions = AtPositions(piece_of, show_token_ids, completion_fragment)
+        self._entries = Alternatives(piece_of, self._entry)
+        self._keyed = Alternatives(piece_of, self._keyed_format)
+        self.usual_entries = self._entries.usual
+        """Of alternatives in chat."""
+        self.usual_keyed = Forms([], KEYED_PLACEHOLDER) if show_token_ids else self._keyed.usual
+        """In completions, where no two may have the same key."""
 
-    def sampled(self, token_id: int, text: str, context: bytes) -> Fragment:
-        """The token at a position, where it reads as `text` behind `context`."""
-        kept = self._fragments.kept
-        if 0 <= token_id < len(kept) and not context:
-            fragment = kept[token_id]
-            if fragment is not None and (fragment.shown == text or self.shows_token_ids):
-                return fragment
-        return self._sampled_otherwise(token_id, text, context)
+    def entries(self, part: ScoredTokens) -> Forms:
+        """Of alternatives to its tokens, in chat."""
+        return self.usual_entries if self._show_token_ids else self._entries.behind(part)
 
-    def _sampled_otherwise(self, token_id: int, text: str, context: bytes) -> Fragment:
-        by_itself = not context or self.shows_token_ids
-        fragment = self._fragments[token_id] if by_itself else self._in_context[context, token_id]
-        if self.shows_token_ids or fragment.shown == text:
-            return fragment
-        return make_fragment(text, text, self.piece_of(token_id).content)
+    def keyed(self, part: ScoredTokens) -> Forms:
+        """Likewise in completions."""
+        return self.usual_keyed if self._show_token_ids else self._keyed.behind(part)
 
-    def alternative(self, token_id: int, context: bytes, hides_special: bool) -> Fragment:
-        """A token that might have stood at a position, read behind the same `context` as the one that did."""
-        if not context or self.shows_token_ids or (hides_special and self.piece_of(token_id).is_special):
-            return self._fragments[token_id]
-        return self._in_context[context, token_id]
+    def _entry(self, token_id: int, context: bytes) -> Format:
+        piece = self._piece_of(token_id)
+        return entry_format(
+            placeholder(token_id) if self._show_token_ids else text_after(context, piece), piece.content
+        )
 
-    def entries(self, context: bytes, hides_special: bool) -> Forms:
-        """`Fragment.entry` of each alternative."""
-        if not context or self.shows_token_ids:
-            return self.usual_entries
-        return Forms([], lambda token_id: self.alternative(token_id, context, hides_special).entry)
-
-    def as_alternatives(self, context: bytes, hides_special: bool) -> Forms:
-        """`Fragment.as_alternative` of each."""
-        if not context or self.shows_token_ids:
-            return self.usual_alternatives
-        return Forms([], lambda token_id: self.alternative(token_id, context, hides_special).as_alternative)
-
-    def _entry(self, token_id: int) -> Format:
-        return entry_format(self._shown(token_id), self.piece_of(token_id).content)
-
-    def _keyed_format(self, token_id: int) -> Format:
-        return keyed_format(self._key(token_id))
-
-    def _shown(self, token_id: int, context: bytes = b"") -> str:
-        if self.shows_token_ids:
-            return placeholder(token_id)
-        return text_after(context, self.piece_of(token_id))
-
-    def _key(self, token_id: int, context: bytes = b"") -> str:
+    def _keyed_format(self, token_id: int, context: bytes) -> Format:
         """OpenAI's old notation for part of a character, and the placeholder for an id that the tokenizer lacks."""
-        if shown := self._shown(token_id, context):
-            return shown
-        if not (content := self.piece_of(token_id).content):
-            return placeholder(token_id)
-        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in content)
-
-    def _make(self, token_id: int) -> Fragment:
-        """As it is shown behind a whole character."""
-        return self._make_in_context((b"", token_id))
-
-    def _make_in_context(self, key: tuple[bytes, int]) -> Fragment:
-        context, token_id = key
-        content = self.piece_of(token_id).content
-        return make_fragment(self._shown(token_id, context), self._key(token_id, context), content)
+        piece = self._piece_of(token_id)
+        if shown := text_after(context, piece):
+            return keyed_format(shown)
+        in_bytes = "".join(f"\\x{byte:02x}" for byte in piece.content)
+        return keyed_format(f"bytes:{in_bytes}" if in_bytes else placeholder(token_id))

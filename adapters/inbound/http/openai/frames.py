@@ -61,7 +61,9 @@ class AnswerFrames(Source[bytes]):
         try:
             while (arrival := self._large or self._choices.take()) is not None:
                 index, delta = arrival
-                if not self._unscored and (delta.scored is None or delta.scored.cells <= MOST_CELLS):
+                if not self._unscored and (
+                    delta.scored is None or (rows := delta.scored.columns) is None or len(rows.token_ids) <= MOST_CELLS
+                ):
                     frames += self._chunks.delta(index, delta)
                 elif (chunk := self._with_scores(index, delta)) is not None:
                     frames += chunk

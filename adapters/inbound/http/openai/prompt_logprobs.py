@@ -4,7 +4,7 @@ import sys
 
 from adapters.inbound.http.openai.encoding import NULL, encode
 from adapters.inbound.http.openai.filling import FillRows, Format
-from adapters.inbound.http.openai.fragments import Forms, forms
+from adapters.inbound.http.openai.fragments import Alternatives
 from domain.detokenizer import PieceOf
 from domain.generation import ScoredTokens
 from domain.logprobs import WHOLE_VOCABULARY
@@ -18,7 +18,7 @@ class PromptDisplay:
     def __init__(self, piece_of: PieceOf, fill_rows: FillRows) -> None:
         self._piece_of = piece_of
         self._fill_rows = fill_rows
-        self._cells = forms(self._cell)
+        self._cells = Alternatives(piece_of, self._cell)
 
     def logprobs(self, scored: ScoredTokens, alternatives: int) -> bytes:
         """Per token null, or a map of at most so many (-1: all there are) and, before them, the token itself."""
@@ -29,7 +29,7 @@ class PromptDisplay:
             if columns is None:
                 entries += [NULL] * len(part.token_ids)
                 continue
-            kept, make = self._alternatives(part.contexts[0], part.hides_special)
+            kept, make = self._cells.behind(part)
             maps, _ = self._fill_rows(
                 columns.token_ids,
                 columns.logprobs,
@@ -48,18 +48,7 @@ class PromptDisplay:
             entries.append(maps)
         return b"[" + b",".join(entries) + b"]"
 
-    def _alternatives(self, context: bytes, hides_special: bool) -> Forms:
-        """Tokens behind `context`, the bytes of a character begun before them."""
-        if not context:
-            return self._cells
-
-        def cell(token_id: int) -> Format:
-            hidden = hides_special and self._piece_of(token_id).is_special
-            return self._cell(token_id, b"" if hidden else context)
-
-        return Forms([], cell)
-
-    def _cell(self, token_id: int, context: bytes = b"") -> Format:
+    def _cell(self, token_id: int, context: bytes) -> Format:
         return _format(token_id, text_after(context, self._piece_of(token_id)))
 
 

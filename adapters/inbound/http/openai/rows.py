@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from adapters.inbound.http.openai.fragments import TokenDisplay
+from adapters.inbound.http.openai.logprobs import LogprobDisplay
 from adapters.inbound.http.openai.prompt_logprobs import PromptDisplay
 from application.services.text_generation import TextGeneration
 
@@ -10,7 +10,7 @@ from application.services.text_generation import TextGeneration
 class Rows(Struct, frozen=True):
     """How wide its rows are, and how they show tokens: the same for every choice."""
 
-    display: TokenDisplay
+    display: LogprobDisplay
     prompt_display: PromptDisplay
     alternatives: int | None
     """Per token (-1: all there are); None shows no rows."""

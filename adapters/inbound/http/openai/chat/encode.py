@@ -17,7 +17,7 @@ from adapters.inbound.http.openai.answer import (
 )
 from adapters.inbound.http.openai.encoding import NULL, encode
 from adapters.inbound.http.openai.ended import Ended, body_of, rows_into
-from adapters.inbound.http.openai.logprobs import ChatLogprobs
+from adapters.inbound.http.openai.logprobs import ChatEntries
 from adapters.inbound.http.openai.rows import Rows
 from application.services.chat import Reply
 from domain.generation import FinishReason, StopReason, TextDelta, TokenUsage
@@ -61,14 +61,15 @@ class ChatBody(Struct, kw_only=True):
 
 
 class ChatRows(Rows, frozen=True):
-    def logprobs(self) -> ChatLogprobs | None:
-        return None if self.alternatives is None else ChatLogprobs(self.display, self.alternatives)
+    def entries(self) -> ChatEntries | None:
+        """Of one choice, to be added to."""
+        return None if self.alternatives is None else ChatEntries(self.display.chat, self.alternatives)
 
 
 async def chat_body(reply: Reply, answer: Answer, rows: ChatRows) -> bytes:
     """Runs every choice to its end."""
     choices = reply.choices
-    logprobs = [rows.logprobs() for _ in choices.generations]
+    logprobs = [rows.entries() for _ in choices.generations]
     first = choices.generations[0]
 
     def whole(ended: Sequence[Ended]) -> bytes:
@@ -113,7 +114,9 @@ class ChatChunks:
         self._choices = choices
         self._answer = answer
         self._returns_ids = answer.return_token_ids
-        self._logprobs = [rows.logprobs() for _ in range(count)]
+        self._logprobs = rows.display.chat
+        self._top_logprobs = rows.alternatives
+        self._shows_tokens = self._returns_ids or rows.alternatives is not None
         self._prompt = choices.generations[0].prompt.token_ids
         self._head = chunk_head(answer, "chat.completion.chunk")
         self._starts = [self._head + b'{"index":%d,"delta":{"content":' % index for index in range(count)]
@@ -134,10 +137,10 @@ class ChatChunks:
         return frames
 
     def delta(self, index: int, delta: TextDelta) -> bytes:
-        logprobs, finish_reason = self._logprobs[index], delta.finish_reason
-        if not delta.text and finish_reason is None and not (delta.token_ids and (logprobs or self._returns_ids)):
+        top_logprobs, finish_reason = self._top_logprobs, delta.finish_reason
+        if not delta.text and finish_reason is None and not (delta.token_ids and self._shows_tokens):
             return b""
-        rows = logprobs.of(delta.scored) if logprobs else NULL
+        rows = NULL if top_logprobs is None else self._logprobs.of(delta.scored, top_logprobs)
         if self._usual and finish_reason is None:
             return self._usual[index] % (encode(delta.text), rows)
         return b"".join(

@@ -18,7 +18,7 @@ from adapters.inbound.http.openai.answer import (
 )
 from adapters.inbound.http.openai.encoding import NULL, encode
 from adapters.inbound.http.openai.ended import Ended, body_of
-from adapters.inbound.http.openai.logprobs import CompletionLogprobs
+from adapters.inbound.http.openai.logprobs import CompletionLists
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from application.services.text_generation import TextGeneration
@@ -64,20 +64,20 @@ class ChoiceEncoder:
         self.index = index
         self.generation = generation
         self._rows = rows
-        self._logprobs = None if rows.alternatives is None else CompletionLogprobs(rows.display)
+        self._lists = None if rows.alternatives is None else CompletionLists(rows.display.completions)
         self._echoed = False
 
     def add(self, delta: TextDelta) -> str:
         """Take in the rows of a delta; gives the text to show, with the prompt before the first."""
-        text, logprobs, rows = delta.text, self._logprobs, self._rows
+        text, lists, rows = delta.text, self._lists, self._rows
         if not self._echoed:
             self._echoed = True
             if self.generation.echo is not None:
                 text = self.generation.echo + text
-                if logprobs and rows.alternatives is not None:
-                    logprobs.add(self.generation.scored_prompt, rows.alternatives)
-        if logprobs:
-            logprobs.add(delta.scored, rows.output_alternatives)
+                if lists and rows.alternatives is not None:
+                    lists.add(self.generation.scored_prompt, rows.alternatives)
+        if lists:
+            lists.add(delta.scored, rows.output_alternatives)
         return text
 
     def is_worth_a_chunk(self, delta: TextDelta, returns_ids: bool) -> bool:
@@ -86,14 +86,15 @@ class ChoiceEncoder:
             return True
         if not self._echoed and self.generation.echo is not None:
             return True
-        return bool(delta.token_ids) and (returns_ids or self._logprobs is not None)
+        return bool(delta.token_ids) and (returns_ids or self._lists is not None)
 
     def rows_of(self, delta: TextDelta) -> bytes:
         """Of a delta that is not the first, as JSON."""
-        return NULL if self._logprobs is None else self._logprobs.of(delta.scored, self._rows.output_alternatives)
+        rows = self._rows
+        return NULL if self._lists is None else rows.display.completions.of(delta.scored, rows.output_alternatives)
 
     def logprobs_json(self) -> bytes | None:
-        return self._logprobs.take() if self._logprobs else None
+        return self._lists.take() if self._lists else None
 
 
 async def completion_body(choices: Choices, answer: Answer, rows: CompletionRows) -> bytes:

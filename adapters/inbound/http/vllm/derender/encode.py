@@ -109,7 +109,7 @@ def state_after(state: ReadingState) -> StreamState:
 def chat_choice(
     reply: Reply, chunk: Chunk, index: int, answer: Answer, rows: ChatRows, *, is_first: bool
 ) -> ChatChoiceInPart:
-    delta, logprobs = chunk.delta, rows.logprobs()
+    delta, logprobs = chunk.delta, rows.entries()
     if logprobs:
         logprobs.add(delta.scored)
     content = reply.echo + delta.text if is_first else delta.text

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from adapters.inbound.http.openai.answer import Answer, Metrics, Usage, final_usage, ids_json, raw, without_nulls
 from adapters.inbound.http.openai.encoding import encode, encode_numbers
 from adapters.inbound.http.openai.ended import Ended, Scores, body_of, rows_into
-from adapters.inbound.http.openai.logprobs import ChatLogprobs
+from adapters.inbound.http.openai.logprobs import ChatEntries
 from adapters.inbound.http.openai.rows import Rows
 from application.services.choices import Choices
 from domain.generation import FinishReason, ScoredTokens, StopReason, TextDelta
@@ -56,7 +56,9 @@ class Form(Struct, frozen=True):
         if not self.shows_text:
             return IntegerLogprobs()
         # Same as vLLM: unlike in chat, the token itself is among them even where none are asked for.
-        return ChatLogprobs(self.rows.display, alternatives if alternatives == WHOLE_VOCABULARY else alternatives or 1)
+        return ChatEntries(
+            self.rows.display.chat, alternatives if alternatives == WHOLE_VOCABULARY else alternatives or 1
+        )
 
     @property
     def output_mode(self) -> str:
