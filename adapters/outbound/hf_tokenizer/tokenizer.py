@@ -33,6 +33,7 @@ class HfTokenizer(Tokenizer):
         self._vocab_size = max(vocabulary.values(), default=-1) + 1
         self._longest_entry = max(map(len, vocabulary), default=0)
         self._pieces = _Pieces(tokenizer, self._notation, self._vocab_size)
+        self._kept = self._pieces.kept
 
     @cached_property
     def _fast_encode(self) -> Encode | None:
@@ -76,10 +77,15 @@ class HfTokenizer(Tokenizer):
         return (self._tokenizer.id_to_token(token_id) if known else None) or ""
 
     def piece(self, token_id: int) -> TokenPiece:
-        return self._pieces[token_id]
+        if token_id >= 0:
+            try:
+                return self._kept[token_id] or self._pieces.read(token_id)
+            except IndexError:
+                pass
+        return _LACKING
 
     def starting_piece(self, token_id: int) -> TokenPiece:
-        piece = self._pieces[token_id]
+        piece = self.piece(token_id)
         if self._notation.is_byte_level or self._pieces.is_as_written(token_id) or not piece.text:
             return piece
         first = self._notation.read_first(self._tokenizer.id_to_token(token_id) or "")
@@ -97,11 +103,12 @@ class HfTokenizer(Tokenizer):
             return encode_batch([_SURROGATE.sub("\ufffd", text)], add_special_tokens=add_special_tokens)[0]
 
 
-class _Pieces(dict[int, TokenPiece]):
+class _Pieces:
     """Entries by id, read when they are first asked for. Ids without one are not kept: anyone can make them up."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, notation: VocabularyNotation, vocab_size: int) -> None:
-        super().__init__()
+        self.kept: list[TokenPiece | None] = [None] * vocab_size
+        """By id. To find one in a dict takes three times as many looks into memory."""
         self._tokenizer = tokenizer
         self._notation = notation
         self._vocab_size = vocab_size
@@ -119,11 +126,11 @@ class _Pieces(dict[int, TokenPiece]):
         """Whether the token is added: its content is text, in no alphabet."""
         return token_id in self._as_written
 
-    def __missing__(self, token_id: int) -> TokenPiece:
+    def read(self, token_id: int) -> TokenPiece:
         entry = self._tokenizer.id_to_token(token_id) if 0 <= token_id < self._vocab_size else None
         if entry is None:
             return _LACKING
         added = self._added.get(token_id)
         content = entry.encode() if self.is_as_written(token_id) else self._notation.read(entry)
-        piece = self[token_id] = TokenPiece.of(content, added is not None and added.special)
+        piece = self.kept[token_id] = TokenPiece.of(content, added is not None and added.special)
         return piece
