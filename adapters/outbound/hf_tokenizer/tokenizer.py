@@ -111,7 +111,6 @@ class _Pieces:
         """By id. To find one in a dict takes three times as many looks into memory."""
         self._tokenizer = tokenizer
         self._notation = notation
-        self._vocab_size = vocab_size
         self._added = tokenizer.get_added_tokens_decoder()
         model = tokenizer.model
         # SentencePiece's user-defined symbols, such as Gemma's runs of spaces, are added tokens that are entries too,
@@ -127,7 +126,8 @@ class _Pieces:
         return token_id in self._as_written
 
     def read(self, token_id: int) -> TokenPiece:
-        entry = self._tokenizer.id_to_token(token_id) if 0 <= token_id < self._vocab_size else None
+        """Of an id below the size of the vocabulary."""
+        entry = self._tokenizer.id_to_token(token_id)
         if entry is None:
             return _LACKING
         added = self._added.get(token_id)

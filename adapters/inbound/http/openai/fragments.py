@@ -51,7 +51,7 @@ def chat_fragment(shown: str, content: bytes) -> ChatFragment:
 
 def lone_format(shown: str, content: bytes) -> Format:
     """All that chat shows of one token without alternatives."""
-    return b'{"content":[' + entry_format(shown, content).removesuffix(b"}") + b',"top_logprobs":[]}]}'
+    return b'{"content":[' + chat_fragment(shown, content).opening + b"]}]}"
 
 
 def completion_fragment(shown: str, _content: bytes) -> CompletionFragment:
