@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -346,8 +347,8 @@ class TestAborting:
         await exchange.end()
         assert exchange.complete
         assert b'"finish_reason":"abort"' in exchange.received
-        assert exchange.received.count(b"104") == 1
-        assert b"105" not in exchange.received
+        shown = re.findall(rb'"token_ids":\[([^]]*)\]', exchange.received)  # by name: the time may have any digits, too
+        assert b",".join(filter(None, shown)) == b"104"
         assert engine.aborted == ["generate-tokens-r"]
         assert await counted(app) == {"abort": 1}
 
